@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from allranks.history.records import RankRecord, Status, Verdict
 from allranks.text import rank_list, shortened
@@ -32,6 +33,65 @@ _SIZES = re.compile(r"op\.preamble\.length <= op\.nbytes\. (\d+) vs (\d+)")
 """gloo/transport/tcp/pair.cc"""
 
 
+@dataclass(frozen=True)
+class Hang:
+    """The ranks of a step that do not move.
+
+    waiting:    those that wait for others
+    calls:      the last collective of each rank that has a recording
+    late:       the collective that some ranks have not called; None if all have called the same ones
+    behind:     the ranks that have not called it
+    groups:     the ranks that may wait, by the place where they do
+    duration:   for how long they have not moved, for messages; "" if that is not known
+    """
+
+    step: str
+    ranks: Sequence[RankRecord]
+    stacks: Sequence[Stack]
+    waiting: Sequence[Stack]
+    recordings: Sequence[Recording]
+    duration: str
+
+    @cached_property
+    def calls(self) -> Mapping[int, Call]:
+        return {recording.rank: recording.calls[-1] for recording in self.recordings if recording.calls}
+
+    @cached_property
+    def late(self) -> Difference | None:
+        return collectives.missing(self.recordings)
+
+    @cached_property
+    def behind(self) -> list[Stack]:
+        return [stack for stack in self.stacks if self.late is not None and stack.number in self.late.ranks]
+
+    @cached_property
+    def groups(self) -> list[list[Stack]]:
+        return _groups([stack for stack in self.stacks if stack.may_wait])
+
+    @cached_property
+    def lost(self) -> tuple[Call, Sequence[Stack]] | None:
+        """A collective that all ranks have called, and those that wait in it, so that its messages are lost; None if
+        there is none."""
+        late = self.late
+        if late is None or not collectives.have_all_called(late.call, self.recordings):
+            return None
+        is_waited_for = any(stack.collective and stack.where == late.call.where for stack in self.behind)
+        return (late.call, self.behind) if is_waited_for else None
+
+    @property
+    def others_wait(self) -> str:
+        """What the waiting ranks do, such as "ranks 1-3 wait for it in all_reduce for 300 s"."""
+        names = " or ".join(dict.fromkeys(_called(stack, self.calls) or stack.computation for stack in self.waiting))
+        verb = "wait" if len(self.waiting) > 1 else "waits"
+        return f"{_numbers(self.waiting)} {verb} for it in {names}{self.duration}"
+
+    def blaming(self, first: Stack, reason: str) -> Verdict:
+        """Return the verdict that blames a rank."""
+        made = _blaming(self.step, self.ranks, first, reason)
+        consequences = _folded(self.groups, first)
+        return replace(made, consequences=consequences, advice=made.advice + IF_SLOW * bool(self.duration))
+
+
 def of_hang(
     step: str,
     ranks: Sequence[RankRecord],
@@ -45,66 +105,144 @@ def of_hang(
     recordings: of the ranks that have one, also of those that have ended
 
     The rank to blame is the one that is not in the collective: it runs other code, or has ended. If all wait, it is one
-    that has called fewer collectives, or that waits at another line than most. None is to blame where messages are
-    lost: one waits in a collective that all have called, or half of the ranks at another line in the same collective,
-    or those of one instance of two at another line. Ranks that have called different collectives are named before all
-    that.
+    that has called fewer collectives, or that waits at another line than most. None is to blame if messages are lost.
     """
-    waiting = [stack for stack in stacks if stack.collective]
-    for_how_long = f" for {seconds:.0f} s" if seconds else ""
-    for stack in stacks if all(each.is_exiting for each in stacks) else ():
-        if stack.waits_for:
-            made = _blaming(step, ranks, stack, f"{_doing(stack)}{for_how_long}")
-            return replace(made, advice="end the thread, or make it a daemon")
-    computations_wait = all(each.is_idle for each in stacks) or any(not each.may_wait for each in stacks)
-    if not waiting and len(stacks) > 1 and computations_wait:
-        waiting = [stack for stack in stacks if stack.may_wait]
+    if not stacks:
+        return of_recordings(step, ranks, recordings)
+    duration = f" for {seconds:.0f} s" if seconds else ""
+    hang = Hang(step, ranks, stacks, _waiting(stacks), recordings, duration)
+    if all(each.is_exiting for each in stacks) and (verdict := _of_thread(hang)) is not None:
+        return verdict
     # A task of Ray that computes does not hang.
-    if not waiting or any(each.is_of_ray and not (each.is_idle or each.is_stopped) for each in stacks):
-        return None if stacks else of_recordings(step, ranks, recordings)
-    if (difference := collectives.mismatch(recordings)) is not None:
-        return _of_mismatch(step, ranks, stacks, difference)
-    calls = {recording.rank: recording.calls[-1] for recording in recordings if recording.calls}
-    late = collectives.missing(recordings)
-    verb = "wait" if len(waiting) > 1 else "waits"
-    if (joining := _of_settings(step, ranks, stacks)) is not None:
-        return joining
-    groups = _groups([stack for stack in stacks if stack.may_wait])
-    names = " or ".join(dict.fromkeys(_called(stack, calls) or stack.computation for stack in waiting))
-    ended = [rank for rank in ranks if rank.status is Status.COMPLETED]
-    behind = [stack for stack in stacks if late is not None and stack.number in late.ranks]
-    is_lost = (
-        late is not None
-        and collectives.have_all_called(late.call, recordings)
-        and any(stack.collective and stack.where == late.call.where for stack in behind)
+    if not hang.waiting or any(each.is_of_ray and not (each.is_idle or each.is_stopped) for each in stacks):
+        return None
+    return next(filter(None, (rule(hang) for rule in _RULES)))
+
+
+def _waiting(stacks: Sequence[Stack]) -> list[Stack]:
+    """Return the ranks that wait for others: in a collective, or else in a computation, if all are idle or one is at
+    other code."""
+    if waiting := [stack for stack in stacks if stack.collective]:
+        return waiting
+    computations_wait = all(each.is_idle for each in stacks) or any(not each.may_wait for each in stacks)
+    return [stack for stack in stacks if stack.may_wait] if len(stacks) > 1 and computations_wait else []
+
+
+def _of_thread(hang: Hang) -> Verdict | None:
+    """All ranks exit, and one waits for a thread of its own."""
+    first = next((stack for stack in hang.stacks if stack.waits_for), None)
+    if first is None:
+        return None
+    made = _blaming(hang.step, hang.ranks, first, f"{_doing(first)}{hang.duration}")
+    return replace(made, advice="end the thread, or make it a daemon")
+
+
+def _mismatched(hang: Hang) -> Verdict | None:
+    """Ranks have called different collectives."""
+    difference = collectives.mismatch(hang.recordings)
+    return None if difference is None else _of_mismatch(hang.step, hang.ranks, hang.stacks, difference)
+
+
+def _joining(hang: Hang) -> Verdict | None:
+    """Ranks join a process group with different world sizes, or at different addresses."""
+    count = str(max(len(hang.ranks), len(hang.stacks)))  # a launcher's workers are more than the job's ranks
+    for names, own, other, advice in _JOINED:
+        values: dict[str, list[Stack]] = {}
+        for stack in hang.stacks:
+            if names <= stack.settings.keys():
+                values.setdefault(":".join(stack.settings[name] for name in sorted(names)), []).append(stack)
+        # Rank 0 is where the others have to connect to.
+        right = {value: value == count or (other == "at" and each[0].number == 0) for value, each in values.items()}
+        if len(values) > 1:
+            (wrong, few), *_, (value, others) = sorted(values.items(), key=lambda each: (right[each[0]], len(each[1])))
+            reason = f"it {own} {wrong}, and {_numbers(others)} {other} {value}"
+            return replace(_blaming(hang.step, hang.ranks, few[0], reason), advice=f"every rank must {advice}")
+    return None
+
+
+def _absent(hang: Hang) -> Verdict | None:
+    """A rank runs other code."""
+    absent = [stack for stack in hang.stacks if not stack.may_wait]
+    first = next((stack for stack in absent if stack in hang.behind), next(iter(absent), None))
+    return None if first is None else hang.blaming(first, f"{_doing(first)}, and {hang.others_wait}")
+
+
+def _ended(hang: Hang) -> Verdict | None:
+    """A rank has ended."""
+    ended = [rank for rank in hang.ranks if rank.status is Status.COMPLETED]
+    if not ended:
+        return None
+    first = Stack(min(ended, key=lambda rank: rank.ended or 0.0).rank, ())
+    return hang.blaming(first, f"it ended with exit code 0, and {hang.others_wait}")
+
+
+def _in_other_groups(hang: Hang) -> Verdict | None:
+    """Ranks wait in different process groups."""
+    behind, calls = hang.behind, hang.calls
+    if hang.lost is not None or not _differ_in_group(behind or hang.waiting, calls, anyhow=bool(behind)):
+        return None
+    places = dict.fromkeys(_in_group(each, calls) for each in hang.waiting)
+    texts = (
+        f"{_numbers(each for each in hang.waiting if _in_group(each, calls) == text)} in {text}" for text in places
     )
-    if absent := [stack for stack in stacks if not stack.may_wait]:
-        first = next((stack for stack in absent if stack in behind), absent[0])
-        reason = f"{_doing(first)}, and {_numbers(waiting)} {verb} for it in {names}{for_how_long}"
-    elif ended:
-        first = Stack(min(ended, key=lambda rank: rank.ended or 0.0).rank, ())
-        reason = f"it ended with exit code 0, and {_numbers(waiting)} {verb} for it in {names}{for_how_long}"
-    elif not is_lost and _differ_in_group(behind or waiting, calls, anyhow=bool(behind)):
-        places = dict.fromkeys(_in_group(each, calls) for each in waiting)
-        texts = (f"{_numbers(each for each in waiting if _in_group(each, calls) == text)} in {text}" for text in places)
-        reason = f"ranks wait in different process groups: {', '.join(texts)}{for_how_long}"
-        return Verdict(step, reason, traceback=str(waiting[0]), code=CODE, advice=ADVICE)
-    elif late is not None and behind and not is_lost:
-        first = behind[0]
-        reason = f"it waits in {_called(first, calls)}, and {late.others_wait}{for_how_long}"
-    elif len(groups) > 1 and not (is_lost or _are_halves(groups, ranks)):
-        smallest = min(groups, key=len)
-        first, others = smallest[0], [stack for group in groups if group is not smallest for stack in group]
-        # In backward() a rank may compute or wait.
-        name = first.collective or (first.is_idle and first.computation)
-        size = f" with world size {first.settings['world_size']}" if "world_size" in first.settings else ""
-        own = f"it waits in {name}{size}" if name else _doing(first)
-        reason = f"{own}, and {_numbers(others)} in {_place(others[0])}{for_how_long}"
+    reason = f"ranks wait in different process groups: {', '.join(texts)}{hang.duration}"
+    return Verdict(hang.step, reason, traceback=str(hang.waiting[0]), code=CODE, advice=ADVICE)
+
+
+def _late(hang: Hang) -> Verdict | None:
+    """A rank has called fewer collectives than the others."""
+    if hang.late is None or not hang.behind or hang.lost is not None:
+        return None
+    first = hang.behind[0]
+    return hang.blaming(first, f"it waits in {_called(first, hang.calls)}, and {hang.late.others_wait}{hang.duration}")
+
+
+def _elsewhere(hang: Hang) -> Verdict | None:
+    """A few ranks wait at another place than most."""
+    groups = hang.groups
+    if len(groups) < 2 or hang.lost is not None or _are_halves(groups, hang.ranks):
+        return None
+    smallest = min(groups, key=len)
+    first, others = smallest[0], [stack for group in groups if group is not smallest for stack in group]
+    # In backward() a rank may compute or wait.
+    name = first.collective or (first.is_idle and first.computation)
+    size = f" with world size {first.settings['world_size']}" if "world_size" in first.settings else ""
+    own = f"it waits in {name}{size}" if name else _doing(first)
+    return hang.blaming(first, f"{own}, and {_numbers(others)} in {_place(others[0])}{hang.duration}")
+
+
+def _of_lost_messages(hang: Hang) -> Verdict:
+    """Ranks wait for messages, and none is to blame: all have called the collective, or half of the ranks wait at
+    another line in the same collective, or those of one instance of two at another line."""
+    waiting, groups = hang.waiting, hang.groups
+    those, ending = waiting, "no message arrives"
+    if hang.lost is not None:
+        call, those = hang.lost
+        where = f"{call.located}{hang.duration}, which all ranks have called"
+    elif len(groups) > 1:
+        those, rest = groups
+        where = f"{_place(those[0])}, and {_numbers(rest)} in {_place(rest[0])}{hang.duration}"
     else:
-        lost = (late.call, behind) if late is not None and is_lost else None
-        return _of_lost_messages(step, waiting, groups, calls, lost, for_how_long)
-    made = _blaming(step, ranks, first, reason)
-    return replace(made, consequences=_folded(groups, first), advice=made.advice + IF_SLOW * bool(seconds))
+        last, settings = hang.calls.get(waiting[0].number), waiting[0].settings
+        where = last.located if last is not None else _place(waiting[0])
+        if "port" in settings:
+            where += " to connect to {hostname}:{port}".format(**settings)
+        where += hang.duration
+    everyone = hang.lost is None and len(groups) == 1
+    advice = "see whether the instances are connected"
+    if waiting[0].is_of_ray:
+        those, everyone, ending = waiting, False, "no task of Ray runs"
+        advice += ", and have the resources that the tasks request: ray status"
+    who = "every rank waits" if everyone else f"{_numbers(those)} {'wait' if len(those) > 1 else 'waits'}"
+    reason = f"{who} in {where}, and {ending}"
+    return Verdict(hang.step, reason, traceback=str(waiting[0]), code=CODE, advice=advice)
+
+
+_RULES: tuple[Callable[[Hang], Verdict | None], ...] = (
+    *(_mismatched, _joining, _absent, _ended),
+    *(_in_other_groups, _late, _elsewhere, _of_lost_messages),
+)
+"""Each returns its verdict, or None if it does not apply. The first verdict counts; the last rule always has one."""
 
 
 def _differ_in_group(waiting: Sequence[Stack], calls: Mapping[int, Call], *, anyhow: bool) -> bool:
@@ -117,58 +255,6 @@ def _differ_in_group(waiting: Sequence[Stack], calls: Mapping[int, Call], *, any
 def _in_group(stack: Stack, calls: Mapping[int, Call]) -> str:
     group = calls[stack.number].group if stack.number in calls else "0"
     return f"{stack.collective} of {'the default group' if group == '0' else f'group {group}'} ({stack.where})"
-
-
-def _of_lost_messages(
-    step: str,
-    waiting: Sequence[Stack],
-    groups: Sequence[Sequence[Stack]],
-    calls: Mapping[int, Call],
-    lost: tuple[Call, Sequence[Stack]] | None,
-    for_how_long: str,
-) -> Verdict:
-    """Return the verdict on ranks that wait for messages, of which none is to blame.
-
-    lost: a collective that all have called, and the ranks that wait in it; None if none is known
-    """
-    those, ending = waiting, "no message arrives"
-    if lost is not None:
-        those, where = lost[1], f"{lost[0].located}{for_how_long}, which all ranks have called"
-    elif len(groups) > 1:
-        those, rest = groups
-        where = f"{_place(those[0])}, and {_numbers(rest)} in {_place(rest[0])}{for_how_long}"
-    else:
-        call, settings = calls.get(waiting[0].number), waiting[0].settings
-        where = call.located if call is not None else _place(waiting[0])
-        if "port" in settings:
-            where += " to connect to {hostname}:{port}".format(**settings)
-        where += for_how_long
-    everyone = lost is None and len(groups) == 1
-    advice = "see whether the instances are connected"
-    if waiting[0].is_of_ray:
-        those, everyone, ending = waiting, False, "no task of Ray runs"
-        advice += ", and have the resources that the tasks request: ray status"
-    who = "every rank waits" if everyone else f"{_numbers(those)} {'wait' if len(those) > 1 else 'waits'}"
-    reason = f"{who} in {where}, and {ending}"
-    return Verdict(step, reason, traceback=str(waiting[0]), code=CODE, advice=advice)
-
-
-def _of_settings(step: str, ranks: Sequence[RankRecord], stacks: Sequence[Stack]) -> Verdict | None:
-    """Return the verdict on ranks that join a process group with different world sizes or at different addresses; None
-    if these are equal."""
-    count = str(max(len(ranks), len(stacks)))  # a launcher's workers are more than the job's ranks
-    for names, own, other, advice in _JOINED:
-        values: dict[str, list[Stack]] = {}
-        for stack in stacks:
-            if names <= stack.settings.keys():
-                values.setdefault(":".join(stack.settings[name] for name in sorted(names)), []).append(stack)
-        # Rank 0 is where the others have to connect to.
-        right = {value: value == count or (other == "at" and each[0].number == 0) for value, each in values.items()}
-        if len(values) > 1:
-            (wrong, few), *_, (value, others) = sorted(values.items(), key=lambda each: (right[each[0]], len(each[1])))
-            reason = f"it {own} {wrong}, and {_numbers(others)} {other} {value}"
-            return replace(_blaming(step, ranks, few[0], reason), advice=f"every rank must {advice}")
-    return None
 
 
 def of_recordings(step: str, ranks: Sequence[RankRecord], recordings: Sequence[Recording]) -> Verdict | None:

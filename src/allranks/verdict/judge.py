@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -193,11 +193,39 @@ def with_advice(
     return replace(verdict, code=code, advice=advice)
 
 
+@dataclass(frozen=True)
+class _Ending:
+    """How a rank ended, by all that is known of it.
+
+    said:  the exception with whose message the rank has ended itself; None if there is none
+    lines: the end of its log
+    table: what a launcher says of its workers; None if there is none
+    ended: the time
+    """
+
+    rank: RankRecord
+    said: Raised | None
+    lines: Sequence[str]
+    table: tracebacks.LauncherTable | None
+    ended: float
+    memory_kills: int
+
+    @property
+    def in_log(self) -> Sequence[Raised]:
+        """The exceptions in the log."""
+        found = tracebacks.of_lines(self.lines)
+        if self.table is None:
+            return found
+        return [replace(each, worker=self.table.rank) if each.worker is None else each for each in found]
+
+    def by_exit(self, found: Sequence[Raised] = ()) -> Symptom:
+        return _of_exit(self.rank, found, self.lines, self.ended, self.memory_kills)
+
+
 def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> list[Symptom]:
     """Return how the processes of a rank failed: its own, or those that it launched."""
     if rank.status is Status.COMPLETED:
         return []
-    ended = rank.ended or rank.started or 0.0
     first: dict[int | None, tuple[Raised, float]] = {}
     said: Raised | None = None
     for failure in report.read(reported)[0] if reported else ():
@@ -207,54 +235,60 @@ def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> lis
                 first.setdefault(failure.rank, (raised, failure.time))
             elif rank.exit_code == 1 and failure.type == "SystemExit" and "exit code" not in failure.message:
                 said = replace(raised, text=f"exit code 1: {failure.message}")
-    symptoms = [_of_exception(rank, raised, time) for raised, time in first.values()]
     lines = tracebacks.last_lines(rank.log)
+    table = tracebacks.launcher_table(lines)
+    ending = _Ending(rank, said, lines, table, rank.ended or rank.started or 0.0, memory_kills)
+    symptoms = [_of_exception(rank, raised, time) for raised, time in first.values()]
     is_killed = rank.status is not Status.CANCELED and rank.signal in {each.name for each in _CAUSES}
     if is_killed and not {None, rank.rank}.issuperset(first):
         # Workers of a launcher that was killed may lose each other before they are ended too.
-        symptoms.append(_of_exit(rank, (), lines, ended, memory_kills))
-    table = tracebacks.launcher_table(lines)
-    if not symptoms:
-        # Of several workers, the one that the launcher saw first comes first, unless its exception is a consequence.
-        found = [
-            replace(each, worker=table.rank) if table is not None and each.worker is None else each
-            for each in tracebacks.of_lines(lines)
-        ]
-        if table is not None:
-            symptoms = [_of_exception(rank, each, table.time, later=each.worker != table.rank) for each in found]
-        elif rank.status is Status.CANCELED or (rank.exit_code is None and rank.signal is None):
-            # Ended from outside, or not at all.
-            symptoms = [_of_exception(rank, each, ended) for each in _at_the_end(found, lines)]
-            known = None if symptoms or rank.status is Status.CANCELED else signatures.find(lines[-_NATIVE:])
-            if known is not None and known.signature.depth <= 0:
-                return [_of_exception(rank, Raised(known.match.string.strip()), ended)]
-            return symptoms
-        elif rank.signal is None and not _is_of_shell(rank.exit_code, lines):
-            # Python ends with code 1 after an exception: one before another code was handled.
-            if found and (rank.exit_code == 1 or any(each.is_consequence for each in _at_the_end(found, lines))):
-                return [_of_exception(rank, each, ended) for each in found]
-            if said is not None:
-                return [_of_exception(rank, said, ended)]
-            last = _at_the_end(found, list(filter(str.strip, lines)), 1)
-            return [_of_exit(rank, last, lines, ended, memory_kills)]
-        else:
-            return [_of_exit(rank, found, lines, ended, memory_kills)]
-    if table is not None and all(each.worker != table.rank for each in symptoms):
-        code = table.exit_code if table.exit_code >= 0 else _SHELL - table.exit_code
-        reason = _how(code)
-        known = signatures.find(lines) if reason == "ended by SIGABRT" else None
+        symptoms.append(ending.by_exit())
+    if table is None:
+        return symptoms or _of_log(ending)
+    # Of several workers, the one that the launcher saw first comes first, unless its exception is a consequence.
+    symptoms = symptoms or [
+        _of_exception(rank, each, table.time, later=each.worker != table.rank) for each in ending.in_log
+    ]
+    return [*symptoms, *_of_workers(rank, table, lines, {each.worker for each in symptoms})]
+
+
+def _of_log(ending: _Ending) -> list[Symptom]:
+    """Return the symptoms of a rank that has reported no exception, and is not a launcher."""
+    rank, found, lines = ending.rank, ending.in_log, ending.lines
+    at_the_end = _at_the_end(found, lines)
+    if rank.status is Status.CANCELED or (rank.exit_code is None and rank.signal is None):
+        # Ended from outside, or not at all.
+        known = None if at_the_end or rank.status is Status.CANCELED else signatures.find(lines[-_NATIVE:])
         if known is not None and known.signature.depth <= 0:
-            reason = known.match.string.strip()
+            at_the_end = [Raised(known.match.string.strip())]
+        return [_of_exception(rank, each, ending.ended) for each in at_the_end]
+    if rank.signal is not None or _is_of_shell(rank.exit_code, lines):
+        return [ending.by_exit(found)]
+    # Python ends with code 1 after an exception: one before another code was handled.
+    if found and (rank.exit_code == 1 or any(each.is_consequence for each in at_the_end)):
+        return [_of_exception(rank, each, ending.ended) for each in found]
+    if ending.said is not None:
+        return [_of_exception(rank, ending.said, ending.ended)]
+    return [ending.by_exit(_at_the_end(found, list(filter(str.strip, lines)), 1))]
+
+
+def _of_workers(
+    rank: RankRecord, table: tracebacks.LauncherTable, lines: Sequence[str], known: Set[int | None]
+) -> Iterator[Symptom]:
+    """Yield the symptoms of a launcher's workers by their exit codes. known: the workers that have symptoms"""
+    if table.rank not in known:
+        reason = _how(table.exit_code if table.exit_code >= 0 else _SHELL - table.exit_code)
+        signature = signatures.find(lines) if reason == "ended by SIGABRT" else None
+        if signature is not None and signature.signature.depth <= 0:
+            reason = signature.match.string.strip()
         order = (2 * (reason == _TERMINATED), table.exit_code > 0, table.time, False)
-        symptoms.append(Symptom(rank, reason, table.rank, order))
-    if table is not None:
-        # The launcher looks now and then: it may find a worker that was killed, or has exited, together with one that
-        # lost the connection to it. Python ends with code 1 after an exception.
-        for worker, code in table.others.items():
-            if -code in _CAUSES or (1 < code < _SHELL and all(each.worker != worker for each in symptoms)):
-                how = _how(code if code > 0 else _SHELL - code)
-                symptoms.append(Symptom(rank, how, worker, (0, code > 0, table.time, True)))
-    return symptoms
+        yield Symptom(rank, reason, table.rank, order)
+    # The launcher looks now and then: it may find a worker that was killed, or has exited, together with one that
+    # lost the connection to it. Python ends with code 1 after an exception.
+    for worker, code in table.others.items():
+        if -code in _CAUSES or (1 < code < _SHELL and worker not in {*known, table.rank}):
+            how = _how(code if code > 0 else _SHELL - code)
+            yield Symptom(rank, how, worker, (0, code > 0, table.time, True))
 
 
 def _at_the_end(found: Sequence[Raised], lines: Sequence[str], count: int = _NATIVE) -> list[Raised]:
