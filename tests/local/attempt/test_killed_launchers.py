@@ -13,7 +13,7 @@ import pytest
 from allranks.contract import report
 from allranks.contract.mpi import Mpi
 from allranks.history.records import RankRecord, StepRecord, Verdict
-from allranks.local.attempt import monitor
+from allranks.local.attempt import lifecycle, monitor
 from allranks.local.attempt.start import Start
 from allranks.local.instances.supervisor import Event
 from allranks.local.launchers.launching import LaunchedPrograms
@@ -68,7 +68,7 @@ STARTED = Event("forked", "node", 1.0), Event("started", "node", 1.0, "mpirun", 
 
 
 def test_the_exception_stays_the_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(monitor, "RAISED", 0.0)
+    monkeypatch.setattr(lifecycle, "RAISED", 0.0)
     failed = report.failure_of(ValueError("bad batch"))
     report.append(failed, {report.VARIABLE: str(tmp_path / "report_0")})
     events = *STARTED, Event("started", "node", 1.0, "rank 0", pid=failed.pid)

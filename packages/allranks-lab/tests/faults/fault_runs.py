@@ -25,7 +25,7 @@ from program_faults import ProgramFault
 import bounded
 from allranks.history import stored
 from allranks.history.records import RunRecord, Status, StepRecord, Verdict
-from allranks.local.attempt import monitor
+from allranks.local.attempt import lifecycle, monitor
 from allranks.local.engine import run
 from allranks.local.launchers import mpi
 from allranks.local.options import Options
@@ -156,7 +156,7 @@ def with_own_logs(outcome: Outcome, cell: Cell, workspace: Workspace, kind: str 
     if cell.by_logs is None:
         return replace(outcome, by_logs="", logs_right=None)
     limit = _own_limit(cell)
-    times = [(monitor, "SETTLE", limit), (monitor, "RAISED", limit), (injection, "OTHERS", limit)]
+    times = [(lifecycle, "SETTLE", limit), (lifecycle, "RAISED", limit), (injection, "OTHERS", limit)]
     times.append((mpi, "GRACE", 1))
 
     def saving_logs(end_ranks: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:

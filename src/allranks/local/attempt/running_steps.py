@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from allranks.history.records import Status, StepRecord, Verdict
-from allranks.local.attempt.monitor import GRACE
+from allranks.local.attempt.lifecycle import GRACE
 from allranks.local.instances.supervisor import Supervisor
 from allranks.local.tracking.client import Tracking
 from allranks.plan.file_tree import StoppedError

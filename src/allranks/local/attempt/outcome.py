@@ -1,0 +1,126 @@
+"""The status of an attempt whose processes have ended, and the verdict on a failure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from allranks.history.log_reader import tail
+from allranks.history.recorder import RunRecorder
+from allranks.history.records import Status, StepRecord, Verdict
+from allranks.local.attempt.lifecycle import Limits, State
+from allranks.plan.graph import Step
+from allranks.text import rank_list
+from allranks.verdict import judge, signatures, stragglers
+from allranks.verdict.collectives import Recording
+from allranks.verdict.folder import of_waiting
+from allranks.verdict.hangs import of_hang, of_time_out, with_mismatch
+from allranks.verdict.rank_stack import Stack
+from allranks.verdict.signatures import NOT_STARTED
+
+
+@dataclass(frozen=True)
+class Observations:
+    """What was seen of an attempt, besides its record.
+
+    state, limits: at its end
+    stopping:      whether the run is being stopped
+    reports:       the report file of each rank
+    log:           of the launcher's own programs
+    calls:         the collectives of each rank
+    arrivals:      the times at which ranks that finished arrived in their collectives
+    stacks:        of the ranks, when the first one failed or the step was overdue
+    stalled:       the verdict on ranks that made no progress
+    launcher_failure: how the launcher ended; "" if it did not fail, or that does not count
+    memory_kills:  how many processes the kernel has killed for lack of memory meanwhile
+    """
+
+    state: State
+    limits: Limits
+    stopping: bool
+    reports: Mapping[int, Path]
+    log: str
+    calls: Sequence[Recording]
+    arrivals: Sequence[Recording]
+    stacks: Sequence[Stack]
+    stalled: Verdict | None
+    launcher_failure: str
+    memory_kills: int
+
+
+def judge_attempt(step: Step, record: StepRecord, recorder: RunRecorder, seen: Observations) -> None:
+    """Set the status of the record, and the verdict if it failed; note what else is remarkable."""
+    ranks = record.ranks
+    for rank in ranks:
+        if rank.status is Status.RUNNING:
+            # Killed together with the agent that reports its exit.
+            rank.status, rank.ended = Status.CANCELED, rank.ended or time.time()
+    verdict = _verdict(record, recorder, seen)
+    record.status = Status.FAILED if verdict else Status.CANCELED if seen.stopping else Status.COMPLETED
+    is_measured = len(ranks) > 1 and (record.status is Status.COMPLETED or seen.state.overdue is not None)
+    if is_measured and (found := stragglers.find(seen.calls, ranks) or stragglers.find(seen.arrivals, ranks)):
+        record.straggler = found
+        recorder.note(record, found)
+        verdict = verdict and replace(verdict, consequences=(*verdict.consequences, found))
+    record.verdict = verdict
+    failed = {rank.rank: raised for rank in ranks if (raised := judge.hidden(rank, seen.reports[rank.rank]))}
+    if failed and record.status is Status.COMPLETED and not step.parallel:
+        number, raised = min(failed.items(), key=lambda each: each[1].is_consequence)
+        ends = "its command hides that and ends with exit code 0, and the step completes, as on Azure ML"
+        recorder.note(record, f"rank {number} failed with {raised.located}; {ends}")
+
+
+def _verdict(record: StepRecord, recorder: RunRecorder, seen: Observations) -> Verdict | None:
+    """Return the verdict on the attempt; None if it has not failed."""
+    name, ranks, state = record.name, record.ranks, seen.state
+    verdict, hang = _verdict_on_ranks(record, seen), seen.stalled
+    if state.overdue is not None and hang is None:
+        hang = of_hang(name, ranks, seen.stacks, recordings=seen.calls)
+    is_cut_off = state.overdue is not None or state.broken or state.orphaned
+    explains = verdict is not None and not (
+        (is_cut_off and signatures.depth(verdict.reason) > 0)
+        or (state.orphaned and judge.SILENT in verdict.reason)  # a rank that mpirun had not started yet
+    )
+    limit = f"stopped after {seen.limits.timeout:g} s, its limits.timeout" if seen.limits.timeout is not None else ""
+    if (known := hang or (verdict if explains else None)) is not None:
+        if state.starting:
+            recorder.note(record, f"{seen.limits.names(state.starting)} {NOT_STARTED}")
+        after = (f"the step: {limit}",) if state.overdue is not None else ()
+        return replace(known, consequences=(*known.consequences, *after))
+    if state.broken:
+        return Verdict(name, state.broken)
+    if state.overdue is not None:
+        said = (f"{rank_list([verdict.rank or 0])}: {verdict.reason}", *verdict.consequences) if verdict else ()
+        return replace(_with_log(name, limit, verdict.log if verdict else ranks[0].log), consequences=said)
+    if seen.stopping:
+        return None
+    if seen.launcher_failure:
+        never = f"{seen.limits.names(state.starting)} {NOT_STARTED}: " if state.starting else ""
+        return _with_log(name, f"{never}{seen.launcher_failure}", seen.log)
+    if any(rank.status is not Status.COMPLETED for rank in ranks):
+        return _with_log(name, "its processes were killed from outside the run", ranks[0].log)
+    return None
+
+
+def _verdict_on_ranks(record: StepRecord, seen: Observations) -> Verdict | None:
+    """Return the verdict by what the ranks show; None if none has failed."""
+    ranks, state = record.ranks, seen.state
+    raised = any(rank.rank in state.raised for rank in ranks if rank.exit_code != 0)
+    if not (raised or state.overdue is not None or any(rank.status is Status.FAILED for rank in ranks)):
+        return None
+    verdict = judge.of_ranks(record.name, ranks, seen.reports, memory_kills=seen.memory_kills)
+    if verdict is None:
+        return None
+    if seen.stacks and signatures.depth(verdict.reason) > 0:
+        verdict = of_time_out(verdict, ranks, seen.stacks)
+    verdict = with_mismatch(verdict, ranks, seen.calls)
+    # What ranks called last says nothing where something else has ended some of them.
+    calls = () if state.broken or state.orphaned else seen.calls
+    return of_waiting(verdict, ranks, calls) if signatures.depth(verdict.reason) > 0 else verdict
+
+
+def _with_log(name: str, reason: str, log: str) -> Verdict:
+    """Return a verdict with the end of a log."""
+    return Verdict(name, reason, log=log, tail=tail(log))
