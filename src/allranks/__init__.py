@@ -63,13 +63,13 @@ _REMOVED = {"replay": "run the step again with `allranks rerun RUN --only STEP`"
 
 def __getattr__(name: str) -> object:
     """Import a name of the API when it is first used: this package is imported on every rank, where it must be fast."""
-    import importlib
+    import importlib  # `import allranks` alone needs none of it
 
     if name in _REMOVED:
         # Of an AttributeError, `from allranks import replay` would not print the message.
         raise ImportError(f"allranks.{name} was removed: {_REMOVED[name]}")
     if name in _HOOKS:
-        from allranks import packages
+        from allranks import packages  # of use for these names only
 
         return packages.hook(name, f"allranks.{name}")
     if name not in _HOMES:

@@ -126,7 +126,7 @@ def _raise(number: int, _: object) -> None:
 
 def _end_at_once() -> None:
     """Kill the processes below this one, and exit as after Ctrl-C. The run can be resumed, as after a power failure."""
-    from allranks.local.instances.processes import descendants
+    from allranks.local.instances.processes import descendants  # `allranks --help` does not need it
 
     os.write(2, f"error: it did not end within {LAST_SECONDS:g} s: all its processes are killed\n".encode())
     for pid in descendants(os.getpid()):

@@ -48,6 +48,7 @@ _SIGNED = re.compile(r"[?&](?:sig|(?:X-(?:Amz|Goog)-)?Signature)=", re.IGNORECAS
 def _shown(uri: str, size: int) -> Iterator[Callable[[int], object]]:
     """Show a download of so many bytes on standard error: as a bar on a terminal, else as a line. The block calls the
     function with what has arrived."""
+    # Only a download shows its progress.
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 

@@ -162,7 +162,7 @@ def _rows(file: IO[str], is_csv: bool) -> Iterator[str]:
 
 
 def _sample_parquet(source: Path, target: Path, sample: Sample) -> None:
-    import pyarrow.parquet
+    import pyarrow.parquet  # 0.2 s
 
     with pyarrow.parquet.ParquetFile(source) as table:
         total, start = table.metadata.num_rows, 0

@@ -98,7 +98,7 @@ class Debugger:
         def trace(frame: FrameType, event: str, argument: object) -> Any:  # noqa: ARG001
             if frame.f_globals.get("__name__") != "__main__" or frame.f_code.co_name != "<module>":
                 return None
-            import pdb
+            import pdb  # only a rank with pdb needs it
 
             with self.listener() as listener:
                 self.report("waiting")

@@ -101,6 +101,7 @@ def main(database: str, artifacts: str, descriptor: str, supervisor: str) -> Non
     if os.getppid() != int(supervisor):
         return  # the supervisor ended before `die_with_parent`
     import_quickly("mlflow.server", *STORES)
+    # The server is a process of its own: the tracker needs none of this.
     from mlflow.server import app
     from mlflow.server.handlers import initialize_backend_stores
     from werkzeug.serving import WSGIRequestHandler, make_server

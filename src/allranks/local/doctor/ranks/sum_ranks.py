@@ -22,6 +22,7 @@ def tell(*, rank: int, world_size: int, local_rank: int, total: float) -> None:
 
 def pytorch() -> None:
     """torch.distributed, which the runtime has set up."""
+    # Each stack imports its own packages.
     import torch
 
     def train(ranks: runtime.Ranks) -> None:
@@ -34,6 +35,7 @@ def pytorch() -> None:
 
 def mpi() -> None:
     """mpi4py. The ranks of an instance are those that share memory."""
+    # Each stack imports its own packages.
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
@@ -43,6 +45,7 @@ def mpi() -> None:
 
 def deepspeed() -> None:
     """One step of DeepSpeed's ZeRO 1 on a model with one weight, whose gradient is rank + 1."""
+    # Each stack imports its own packages.
     import deepspeed
     import torch
 
@@ -66,6 +69,7 @@ def deepspeed() -> None:
 
 
 def horovod() -> None:
+    # Each stack imports its own packages.
     import horovod.torch as hvd
     import torch
 
@@ -76,6 +80,7 @@ def horovod() -> None:
 
 
 def accelerate() -> None:
+    # Each stack imports its own packages.
     import torch
     from accelerate import Accelerator
 
@@ -91,6 +96,7 @@ def lightning(devices: str, launch: str = "") -> None:
     per_node = launch == "per-node"
     if os.environ.get("LOCAL_RANK") is None or not per_node or "ALLRANKS_PER_NODE" not in os.environ:
         runtime.prepare_libraries(per_node=per_node)
+    # Each stack imports its own packages.
     import lightning as pl
     import torch
 
@@ -123,6 +129,7 @@ def lightning(devices: str, launch: str = "") -> None:
 
 def transformers() -> None:
     """One step of Hugging Face's Trainer."""
+    # Each stack imports its own packages.
     import torch
     from transformers import Trainer, TrainerCallback, TrainingArguments
 
@@ -150,8 +157,10 @@ def transformers() -> None:
 
 def tensorflow() -> None:
     """TensorFlow's workers, one per instance."""
+    # Each stack imports its own packages.
     import tensorflow as tf
 
+    # Each stack imports its own packages.
     from allranks.runtime import tensorflow
 
     def train(training: tensorflow.Training) -> None:
@@ -173,8 +182,10 @@ def tensorflow_servers() -> None:
     The chief does not train, so the world has one worker less than there are instances. Only the chief prints its
     place.
     """
+    # Each stack imports its own packages.
     import tensorflow as tf
 
+    # Each stack imports its own packages.
     from allranks.runtime import tensorflow
 
     def train(training: tensorflow.Training) -> None:
@@ -198,9 +209,11 @@ def tensorflow_servers() -> None:
 
 
 def tensorflow_horovod() -> None:
+    # Each stack imports its own packages.
     import horovod.tensorflow as hvd
     import tensorflow as tf
 
+    # Each stack imports its own packages.
     from allranks.runtime.tensorflow import Training, horovod
 
     def train(training: Training) -> None:
@@ -212,6 +225,7 @@ def tensorflow_horovod() -> None:
 
 def ray(each: str) -> None:
     """One Ray task per rank, the same number on every node. The script runs on the head and prints for all ranks."""
+    # Each stack imports its own packages.
     import ray
 
     count = int(each)
