@@ -19,8 +19,6 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 MOVED = {
     # What `allranks why` prints.
     "docs/troubleshooting.md": "allranks/cli/troubleshooting.md",
-    # verify_environment includes it by a path that is relative to its spec.
-    "src/allranks/images/inside": "allranks/shipped/src/allranks/images/inside",
 }
 RELATIVE_LINK = re.compile(r"(!?)\[((?:[^\]\[]|\[[^\]]*\])*)\]\((?!https?://)([^)\s]+)\)")
 

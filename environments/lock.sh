@@ -4,10 +4,10 @@
 # For each folder, from requirements.in (what the steps import):
 #   requirements.txt  what is the same with and without GPUs, each with its checksums
 #   device-cuda.txt   TensorFlow for GPUs and its CUDA libraries, each with its checksums
-#   libraries-cuda.txt, below "<<< variant": what an environment with torch has for GPUs alone
-# "variants" as a NAME writes environments/variants: torch and its CUDA libraries for each CUDA release. Copy them into
-# the folders with `allranks environments sync --variant NAME`. variants/cuda12/libraries-cuda.in is written by hand, from
-# the requirements of torch's wheel, whose index gives no checksums here. So is device-cpu.txt.
+#   libraries-cuda.txt  what deepspeed and finetuning have for GPUs besides the libraries of torch
+# "variants" as a NAME writes environments/variants: torch and its CUDA libraries for each CUDA release, to which the
+# folders have links. variants/cuda12/libraries-cuda.in is written by hand, from the requirements of torch's wheel, whose
+# index gives no checksums here. So is device-cpu.txt, which says the version of torch or TensorFlow.
 # The versions are those that this checkout's tests run with: .venv, .venvs/allranks-tensorflow and
 # .venvs/allranks-tensorflow-horovod. Needs uv on PATH (pip install uv).
 set -euo pipefail
@@ -28,8 +28,10 @@ gpu=(--python-platform x86_64-manylinux_2_28)
 # The lines of the packages whose names match $1, with their checksums.
 only() { awk -v names="$1" '/^[a-z]/ { keep = $0 ~ names } keep'; }
 
+version_in() { sed -n 's/^\(torch\|tensorflow-cpu\)==\([0-9.]*\).*/\2/p' "$1/device-cpu.txt"; }
+
 variants() {
-    version=$(sed -n 's/^ARG TORCH_VERSION=//p' pytorch/Dockerfile)
+    version=$(version_in shared)
     compile "${gpu[@]}" variants/cuda12/libraries-cuda.in >variants/cuda12/libraries-cuda.txt
     echo "torch==$version" >"$work/torch"
     compile "${gpu[@]}" --constraint "$work/tested" "$work/torch" >"$work/cuda13.txt"
@@ -52,8 +54,7 @@ for name in "${@:-variants openmpi-ofed pytorch deepspeed horovod tensorflow ten
     esac
     apart=()
     if [ -n "$device" ]; then
-        version=$(sed -n 's/^ARG \(TORCH\|TENSORFLOW\)_VERSION=//p' "$folder/Dockerfile")
-        echo "$device==$version" >"$work/device"
+        echo "$device==$(version_in "$folder")" >"$work/device"
         # Four-bit weights are for GPUs alone. DeepSpeed requires NVIDIA's bindings only if it is built for GPUs.
         case $folder in
         finetuning) printf '%s\n' bitsandbytes nvidia-ml-py >>"$work/device" ;;
@@ -62,11 +63,10 @@ for name in "${@:-variants openmpi-ofed pytorch deepspeed horovod tensorflow ten
         compile "${gpu[@]}" --constraint "$tested" "$work/device" >"$work/device.txt"
         apart=(--no-emit-package torch --no-emit-package tensorflow-cpu)
         # Those for GPUs are known by their names; the rest stands in requirements.txt.
-        if [ "$device" = torch ]; then
-            { sed '/^# <<< variant/q' "$folder/libraries-cuda.txt"; only '^(bitsandbytes|nvidia-ml-py)==' <"$work/device.txt"; } >"$work/libraries"
-            cp "$work/libraries" "$folder/libraries-cuda.txt"
-        else
+        if [ "$device" != torch ]; then
             only '^(tensorflow|cuda-|nvidia-)' <"$work/device.txt" >"$folder/device-cuda.txt"
+        elif [ ! -L "$folder/libraries-cuda.txt" ]; then
+            { echo "-r libraries-torch.txt"; only '^(bitsandbytes|nvidia-ml-py)==' <"$work/device.txt"; } >"$folder/libraries-cuda.txt"
         fi
         awk '/^[a-z]/ && /^(cuda-|nvidia-|triton|bitsandbytes)/ { sub(/==.*/, ""); print }' "$work/device.txt" >"$work/names"
         while read -r package; do apart+=(--no-emit-package "$package"); done <"$work/names"

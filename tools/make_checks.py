@@ -25,13 +25,8 @@ an image that it names get the same warnings and advice.
 HEAD_ENVIRONMENTS = """
 ## Environments
 
-`allranks environments check PATH` applies these rules to the environments of any project, at any depth of a folder:
-YAML files with an image or a build context, and their conda files and Dockerfiles.
-
-"""
-HEAD_OWN_ENVIRONMENTS = """
-`allranks environments check NAME` applies these rules to an environment of this project's style, which has a Dockerfile
-and an expect.yaml, as [environments.md](../environments.md) explains:
+`allranks environments check` applies these rules to the environments of any project, at any depth of a folder: YAML
+files with an image or a build context, and their conda files and Dockerfiles.
 
 """
 HEAD_COMPONENTS = "\n## Components\n\n"
@@ -41,8 +36,7 @@ COLUMNS = ("rule", "level", "what it finds", "source", "fix")
 def page() -> str:
     """Return the page."""
     parts = (HEAD, HEAD_COMPONENTS, table(component.catalogue()), HEAD_PLAN, table(plan.catalogue()))
-    environments = (HEAD_ENVIRONMENTS, table(environment.catalogue()), HEAD_OWN_ENVIRONMENTS)
-    return "".join((*parts, *environments, table(environment.own_catalogue())))
+    return "".join((*parts, HEAD_ENVIRONMENTS, table(environment.catalogue())))
 
 
 def table(rules: Iterable[Rule]) -> str:

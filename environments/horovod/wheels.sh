@@ -1,11 +1,1 @@
-#!/usr/bin/env bash
-# Print the folder in which a wheel for a virtual environment is kept: environments/horovod/wheels.sh VENV
-#
-# A wheel fits one version of torch and of Python, finds its libraries by the environment's path, and is what build.sh
-# and its requirements, of this content, make.
-set -euo pipefail
-venv=$(realpath "$1")
-built=$("$venv/bin/python" -c 'import sys, torch; print("torch", torch.__version__, "python", *sys.version_info[:2])')
-here=$(dirname "$0")
-key=$(printf '%s\n%s\n' "$venv" "$built" | cat - "$here/build.sh" "$here/build-requirements.txt" | sha256sum | cut -c1-16)
-echo "${XDG_CACHE_HOME:-$HOME/.cache}/allranks/wheels/horovod-$key"
+../shared/horovod_wheels.sh

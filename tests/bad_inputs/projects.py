@@ -54,7 +54,14 @@ ROWS = {
     "an environment.yaml that is no YAML": _environment(
         "environment.yaml:1", "it is not YAML", environment_yaml="name: [\n"
     ),
-    "an expect.yaml with an unknown section": _environment("expect.yaml:1", "section", expect_yaml="gpus: {}\n"),
+    "an expect.yaml whose section is a number": Row(
+        "environments verify image --environment torch",
+        ("expect.yaml:1", "section"),
+        files=ENVIRONMENT | {"environments/torch/expect.yaml": "cpu: 3\n"},
+    ),
+    "a Dockerfile that includes nothing": _environment(
+        "Dockerfile:1", "gone", "No such file", Dockerfile="# allranks: include gone\nFROM a:1\n"
+    ),
     "a cron of one word": _schedule('CronTrigger(expression="daily")', "expression", "'daily'", "five fields"),
     "no schedule": Row("schedules next 3 right.py", ("right.py", "JobSchedule"), files=RIGHT),
     "a schedule without a trigger": Row(

@@ -24,18 +24,16 @@ def test_list(project: Path) -> None:
     assert "NumPy, scikit-learn" in " ".join(called("environments", "list", folder=project).out.split())
 
 
-def test_check_and_sync(project: Path) -> None:
+def test_check(project: Path) -> None:
     done = called("environments", "check", folder=project)
-    assert (done.code, done.out) == (0, "cpu: no problems\n")
+    assert (done.code, done.out) == (0, "environments/cpu/environment.yaml: no problems\n")
     dockerfile = project / "environments/cpu/Dockerfile"
-    dockerfile.write_text(dockerfile.read_text().replace("ENVIRONMENT_VERSION=0.2.0", "ENVIRONMENT_VERSION=0.3.0"))
+    dockerfile.write_text(dockerfile.read_text() + "ENV API_TOKEN=abcdefgh12345678\n")
     done = called("environments", "check", "cpu", "--json", folder=project)
-    assert done.code == 2
-    (problem,) = done.json["problems"]
-    assert problem["where"] == f"{project}/environments/cpu/environment.yaml:6"
-    assert problem["fix"] == "run: allranks environments sync cpu"
-    assert called("environments", "sync", "cpu", folder=project).code == 0
-    assert called("environments", "check", folder=project).code == 0
+    assert (done.code, done.json["environments"]) == (0, ["environments/cpu/environment.yaml"])
+    (warning,) = done.json["warnings"]
+    assert warning["where"].startswith(f"{project}/environments/cpu/Dockerfile:")
+    assert called("environments", "check", "--strict", folder=project).code == 2
 
 
 def test_a_name_that_is_not_there(project: Path) -> None:
@@ -51,7 +49,7 @@ def test_without_an_engine_its_package_is_named(project: Path, arguments: tuple[
     assert "apt-get install buildah" in done.err
 
 
-def test_an_argument_that_the_table_does_not_have(project: Path) -> None:
+def test_an_argument_that_the_dockerfile_does_not_have(project: Path) -> None:
     """The engine is not asked: any program of its name will do."""
     engine = project / "buildah"
     engine.write_text("#!/bin/sh\nexit 1\n")

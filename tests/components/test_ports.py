@@ -19,7 +19,7 @@ SPECS = [spec for spec in find_specs(COMPONENTS) if spec.suffix == ".yaml"]
 def test_each_port_is_the_value_of_one_option(spec: Path) -> None:
     """As `allranks.runtime.arguments` needs it."""
     document = yaml.safe_load(spec.read_text(encoding="utf-8"))
-    program = r"(?:--[\w-]+|-m inside)"  # of verify_environment: not one of ours
+    program = r"(?:--[\w-]+|verify\.py)"  # of verify_environment: not one of ours
     option = re.compile(rf"(?:^|\s|\[\[){program}[ =](['\"]?)\$\{{\{{(inputs|outputs)\.(\w+)\}}\}}\1(?=\s|]]|$)")
     uses = Counter((kind, name) for _, kind, name in option.findall(document["command"]))
     assert uses == {(kind, name): 1 for kind in ("inputs", "outputs") for name in document.get(kind) or ()}

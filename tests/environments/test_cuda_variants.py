@@ -1,94 +1,78 @@
-"""The CUDA releases of the environments: the folders are the default's, and one command writes another one and back."""
+"""The CUDA releases of the environments: a script chooses another one, and the default again."""
 
 from __future__ import annotations
 
+import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
-from allranks.checks.environment import check
-from allranks.errors import InputError
 from allranks.hardware.cuda import RELEASES
-from allranks.images.find import find_environments
-from allranks.images.sync import LIBRARIES, TABLE, read_variants, sync
 from allranks.plan.environment import Environment, cuda_version
+from allranks.sdk.build_context import context_of
 
 OURS = Path(__file__).parents[2] / "environments"
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(OURS, tmp_path / "environments"))
+    return Path(shutil.copytree(OURS, tmp_path / "environments", symlinks=True))
 
 
-def content(root: Path) -> dict[str, str]:
-    return {str(path.relative_to(root)): path.read_text() for path in root.rglob("*") if path.is_file()}
+def choose(root: Path, name: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([root / "variant.sh", name], capture_output=True, text=True, check=False)
 
 
-def test_the_table_and_the_hardware_know_the_same_releases() -> None:
-    variants = read_variants(OURS)
-    assert [(each.name, each.torch["CUDA_VERSION"]) for each in variants] == [
-        (release.name, release.version) for release in RELEASES
-    ]
-    assert [each.name for each in variants if each.default] == [RELEASES[0].name]
-    for variant in variants:
-        # The images, the architectures and the wheels are of one release.
-        major = variant.torch["CUDA_VERSION"].partition(".")[0]
-        assert all(f"cuda:{variant.torch['CUDA_VERSION']}." in image for image in variant.base.values())
-        architectures = [entry.replace(".", "") for entry in variant.torch["TORCH_CUDA_ARCH_LIST"].split(";")]
-        assert architectures == variant.torch["HOROVOD_BUILD_CUDA_CC_LIST"].split(",")
-        libraries = (variant.pins / LIBRARIES).read_text()
-        assert f"nvidia-nccl-cu{major}=={variant.torch['NCCL_VERSION']} " in libraries
+def content(root: Path) -> dict[str, bytes]:
+    """The files of all environments as they are uploaded."""
+    folders = [file.parent for file in sorted(root.glob("*/environment.yaml"))]
+    files = {f"{folder.name}/{name}": path for folder in folders for name, path in context_of(folder).files.items()}
+    return {name: path.read_bytes() for name, path in files.items()}
 
 
-def test_the_folders_are_those_of_the_default(root: Path) -> None:
+def test_the_hardware_knows_the_releases() -> None:
+    assert {folder.name for folder in (OURS / "variants").iterdir()} == {release.name for release in RELEASES}
+    for release in RELEASES:
+        images = (OURS / "variants" / release.name / "images.Dockerfile").read_text()
+        assert re.findall(r"cuda:(\d+\.\d+)", images) == [release.version] * 2
+        torch, horovod = (re.search(rf"{name}=(.*)", images)[1] for name in ("TORCH_CUDA_ARCH_LIST", "CUDA_CC_LIST"))  # type: ignore[index]
+        assert torch.replace(".", "").split(";") == horovod.split(",")
+
+
+def test_another_release_and_back(root: Path) -> None:
     before = content(root)
-    assert sync(find_environments(root), root, RELEASES[0].name) == ()
+    assert choose(root, RELEASES[0].name).returncode == 0
     assert content(root) == before
-
-
-def test_another_variant_and_back(root: Path) -> None:
-    before = content(root)
-    sync(find_environments(root), root, "cuda13")
-    for environment in find_environments(root, ("openmpi-ofed", "deepspeed")):
-        assert check(environment, root) == [], environment.name
-    torch = content(root / "pytorch")
-    assert "nvidia/cuda:13.0.2-base" in torch["Dockerfile"]
-    assert 'torch: {cuda: "13.0", nccl: "2.29.7"' in torch["expect.yaml"]
-    assert "nvidia-nccl-cu13==2.29.7" in torch["libraries-cuda.txt"]
-    assert "torch==2.13.0 " in torch["device-cuda.txt"]
-    registered = yaml.safe_load(torch["environment.yaml"])
+    assert choose(root, "cuda13").returncode == 0
+    changed = content(root)
+    of_pytorch = {
+        name.partition("/")[2]: text.decode() for name, text in changed.items() if name.startswith("pytorch/")
+    }
+    assert "FROM nvidia" not in of_pytorch["Dockerfile"]
+    assert "BASE_IMAGE=nvidia/cuda:13.0.2-base" in of_pytorch["Dockerfile"]
+    assert 'torch: {cuda: "13.0", nccl: "2.29.7"' in of_pytorch["expect.yaml"]
+    assert "nvidia-nccl-cu13==2.29.7" in of_pytorch["libraries-cuda.txt"]
+    assert "torch==2.13.0 " in of_pytorch["device-cuda.txt"]
+    registered = yaml.safe_load(of_pytorch["environment.yaml"])
     assert registered["version"].endswith("-cuda13")  # so both can be in one workspace
-    assert registered["tags"]["cuda"] == "13.0"
-    assert cuda_version(Environment(folder=str(root / "pytorch"))) == "13.0"
-    assert cuda_version(Environment(folder=str(root / "openmpi-ofed"))) == "13.0"
-    assert "bitsandbytes==" in (root / "finetuning" / "libraries-cuda.txt").read_text()
-    for name in ("deepspeed", "finetuning"):  # DeepSpeed requires it only where it is built for GPUs
-        assert "nvidia-ml-py==" in (root / name / "libraries-cuda.txt").read_text()
-    # TensorFlow brings a CUDA of its own; without the base's block nothing changes.
-    assert content(root / "tensorflow")["device-cuda.txt"] == before["tensorflow/device-cuda.txt"]
-    assert content(root / "cpu")["environment.yaml"] == before["cpu/environment.yaml"]
-    assert sync(find_environments(root), root) == ()
-    sync(find_environments(root), root, "cuda12")
+    assert (registered["tags"]["cuda"], registered["tags"]["nccl"]) == ("13.0", "2.29.7")
+    for name in ("pytorch", "openmpi-ofed"):
+        assert cuda_version(Environment(folder=str(root / name))) == "13.0"
+    # TensorFlow has a CUDA of its own; images without the base do not change.
+    assert changed["tensorflow/device-cuda.txt"] == before["tensorflow/device-cuda.txt"]
+    assert yaml.safe_load(changed["tensorflow/environment.yaml"])["tags"]["cuda"] == "12.9"
+    assert {name for name in before if name.startswith(("cpu/", "gradient")) and before[name] != changed[name]} == set()
+    assert choose(root, "cuda12").returncode == 0
     assert content(root) == before
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "found"),
-    [
-        (None, "cuda11", "no variant 'cuda11'"),
-        ("default: x\nvariants: {}\n", "cuda12", "keys default, variants"),
-        ("default: a\nvariants:\n  a: {base: {}}\n", "a", "variant a"),
-        ("default: a\nvariants:\n  a: {base: {}, torch: {}, pins: none}\n", "a", "none has no device-cuda.txt"),
-    ],
-)
-def test_a_table_that_cannot_be_used(root: Path, text: str | None, name: str, found: str) -> None:
-    if text is not None:
-        (root / TABLE).write_text(text)
-    with pytest.raises(InputError, match=found):
-        sync(find_environments(root), root, name)
+def test_a_release_that_is_not_there(root: Path) -> None:
+    done = choose(root, "cuda11")
+    assert (done.returncode, "expected one of: cuda12 cuda13" in done.stderr) == (2, True)
+    assert content(root) == content(OURS)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +85,7 @@ def test_a_table_that_cannot_be_used(root: Path, text: str | None, name: str, fo
         (Environment(image="nvidia/cuda:13.0.2-base-ubuntu24.04"), "13.0"),
         (Environment(image="python:3.12"), ""),
         (Environment(folder=str(OURS / "cpu")), ""),
+        (Environment(folder=str(OURS / "pytorch")), "12.6"),
         (Environment(folder=str(OURS / "tensorflow")), "12.9"),
         (Environment(folder="/nowhere"), ""),
     ],

@@ -1,4 +1,4 @@
-"""What a definition installs: conda's notation in pip's, requirements files, Dockerfiles, what this Python lacks."""
+"""What a definition installs with pip: conda files, requirements files, Dockerfiles; what this Python lacks."""
 
 from __future__ import annotations
 
@@ -26,40 +26,27 @@ def of_conda(folder: Path, dependencies: Any, image: str = "") -> Packages:
     return found
 
 
-@pytest.mark.parametrize(
-    ("written", "requirement"),
-    [
-        ("numpy", "numpy"),
-        ("numpy=1.21", "numpy==1.21.*"),
-        ("numpy=1.21.*", "numpy==1.21.*"),
-        ("numpy==1.21.2", "numpy==1.21.2"),
-        ("numpy=1.21.2=py38h20f2e39_0", "numpy==1.21.2"),
-        ("numpy 1.21.2", "numpy==1.21.2"),
-        ("numpy >=1.21, <2", "numpy>=1.21,<2"),
-        ("conda-forge::numpy>=1.21", "numpy>=1.21"),
-        ("pytorch=2.1", "torch==2.1.*"),
-        ("setuptools=58", "setuptools==58.*"),
-        ("wheel", "wheel"),
-    ],
-)
-def test_condas_notation_becomes_pips(tmp_path: Path, written: str, requirement: str) -> None:
-    found = of_conda(tmp_path, [written])
-    assert (found.requirements, found.from_conda, found.lacking) == ((requirement,), (requirement,), ())
-
-
-@pytest.mark.parametrize("written", ["cudatoolkit=11.3", "r-base", "libgcc", "numpy=1.1|1.2", "numpy[version='>=1']"])
-def test_what_pip_cannot_install_is_listed(tmp_path: Path, written: str) -> None:
-    found = of_conda(tmp_path, [written])
-    assert (found.requirements, found.lacking) == ((), (f"conda package {written}",))
-    assert found.lacking_packages
+def test_what_only_conda_installs_is_named_as_it_is_written(tmp_path: Path) -> None:
+    written = ["numpy=1.21.2=py38h20f2e39_0", "conda-forge::scipy >=1.7, <2", "cudatoolkit=11.3", "setuptools"]
+    found = of_conda(tmp_path, ["python=3.9", *written, "pip=24", "conda-forge::pip", {"pip": ["six"]}])
+    assert (found.requirements, found.conda_packages, found.with_conda) == (("six",), tuple(written), True)
 
 
 @pytest.mark.parametrize(
     ("written", "python"),
-    [("python=3.9", "==3.9.*"), ("python=3.9.12", "==3.9.*"), ("python==3.8", "==3.8.*"), ("python>=3.8,<3.11",) * 2],
+    [
+        ("python=3.9", "==3.9.*"),
+        ("python=3.9.12", "==3.9.*"),
+        ("python==3.8", "==3.8.*"),
+        ("python 3.8", "==3.8.*"),
+        ("conda-forge::python=3.9.7=h12debd9_1", "==3.9.*"),
+        ("python=3", "==3.*"),
+        ("python >=3.8, <3.11", ">=3.8,<3.11"),
+        ("python", ""),
+    ],
 )
 def test_the_version_of_python(tmp_path: Path, written: str, python: str) -> None:
-    assert of_conda(tmp_path, [written, "pip"]).python == python.removeprefix("python")
+    assert of_conda(tmp_path, [written, "pip"]).python == python
 
 
 def test_files_of_requirements_are_read_and_local_packages_get_absolute_paths(tmp_path: Path) -> None:
@@ -69,8 +56,8 @@ def test_files_of_requirements_are_read_and_local_packages_get_absolute_paths(tm
     (tmp_path / "more/wheel.whl").write_text("")
     found = of_conda(tmp_path, ["six", {"pip": ["-r more/req.txt", "--extra-index-url https://x/simple"]}])
     wheel = tmp_path / "more/wheel.whl"
-    assert found.from_conda == ("six",)
-    assert found.requirements[1:] == ("idna>=3", "attrs ==23.1", str(wheel), "--extra-index-url https://x/simple")
+    assert found.conda_packages == ("six",)
+    assert found.requirements == ("idna>=3", "attrs ==23.1", str(wheel), "--extra-index-url https://x/simple")
     assert found.files == (wheel,)
 
 
@@ -80,11 +67,11 @@ def test_a_file_that_is_missing_is_named_with_the_line(tmp_path: Path) -> None:
 
 
 def test_the_image_is_named_unless_it_is_pythons(tmp_path: Path) -> None:
-    assert of_conda(tmp_path, ["six"], "mcr/x:1").lacking == ("image mcr/x:1",)
-    assert of_conda(tmp_path, ["six"], "docker.io/python:3.11-slim").lacking == ()
+    assert of_conda(tmp_path, ["six"], "mcr/x:1").unused == ("image mcr/x:1",)
+    assert of_conda(tmp_path, ["six"], "docker.io/python:3.11-slim").unused == ()
     assert packages.of(Environment(image="docker.io/python:3.11-slim")) == Packages("==3.11.*")
-    assert packages.of(Environment(image="library/python")) == Packages(lacking=("image library/python",))
-    assert packages.of(Environment(image="python:latest")) == Packages(lacking=("image python:latest",))
+    assert packages.of(Environment(image="library/python")) == Packages(unused=("image library/python",))
+    assert packages.of(Environment(image="python:latest")) == Packages(unused=("image python:latest",))
     assert packages.of(Environment(image="ubuntu:24.04")) is None
     assert packages.of(Environment(image="python:2.7")) is None
     assert packages.of(Environment(image="mine/python-ml:3.9")) is None
@@ -93,12 +80,16 @@ def test_the_image_is_named_unless_it_is_pythons(tmp_path: Path) -> None:
 
 DOCKERFILE = """\
 ARG SIX=1.16
-FROM python:3.10 AS base
+FROM --platform=linux/amd64 python:3.10 AS base
 RUN pip install --no-cache-dir six==${SIX} "idna>=3,<4"
-FROM unused:1 AS other
-RUN pip install never
+# RUN pip install never
+FROM mine:1 AS other
+RUN --mount=type=cache,target=/x pip install six==${SIX} \\
+    # not an instruction
+    /opt/wheels/*.whl --target /y
 FROM base
 COPY requirements.txt conda_dependencies.yaml ./
+RUN pip install /opt/wheels/*.whl
 RUN apt-get update && python3 -m pip install -r /tmp/requirements.txt --extra-index-url=https://x/simple
 RUN conda env create -p /env -f conda_dependencies.yaml -q && rm -rf x
 """
@@ -107,14 +98,15 @@ RUN conda env create -p /env -f conda_dependencies.yaml -q && rm -rf x
 def test_a_dockerfile_is_read_for_what_it_installs(tmp_path: Path) -> None:
     (tmp_path / "Dockerfile").write_text(DOCKERFILE)
     (tmp_path / "requirements.txt").write_text("attrs==23.1\n")
-    (tmp_path / "conda_dependencies.yaml").write_text("dependencies: [python=3.9, numpy=1.2]\n")
+    (tmp_path / "conda_dependencies.yaml").write_text("dependencies: [python=3.9, numpy=1.2, {pip: [yarl]}]\n")
     found = packages.of(Environment(context="1", dockerfile="Dockerfile", folder=str(tmp_path)))
     assert found is not None
     assert found.python == "==3.9.*"
     assert found.requirements == (
-        "six==1.16", "idna>=3,<4", "attrs==23.1", "--extra-index-url https://x/simple", "numpy==1.2.*",
+        "six==1.16", "idna>=3,<4", "attrs==23.1", "--extra-index-url https://x/simple", "yarl",
     )  # fmt: skip
-    assert found.lacking == ("2 commands of RUN",)
+    assert found.conda_packages == ("numpy=1.2",)
+    assert found.unused == ("image mine:1", "3 commands of RUN")
 
 
 @pytest.mark.parametrize(

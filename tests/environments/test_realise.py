@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,7 +50,7 @@ def test_a_virtual_environment_is_made_once_by_content(tmp_path: Path) -> None:
     reports: list[str] = []
     first = realise(environment(tmp_path, "tinypackage==1.0"), "venv", reports.append)
     assert (version_in(first), first.how) == ("1.0", "venv")
-    assert first.notes == ("not installed, although conda would: setuptools, wheel",)  # the folder does not have them
+    assert first.notes == ()  # although the folder has neither setuptools nor wheel, which conda would install
     assert reports
     reports.clear()
     again = realise(environment(tmp_path, "tinypackage==1.0", file="other.yml"), "venv", reports.append)
@@ -176,10 +177,14 @@ def test_conda_makes_what_its_program_makes(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     both = {"dependencies": ["cudatoolkit=11", {"pip": ["six"]}], "prefix": "/x"}
     tiny = Environment("tiny", image="i:1", definition=json.dumps(both), file=str(tmp_path / "conda.yml"))
-    with pytest.raises(InputError, match="no micromamba, mamba, conda on PATH"):
-        realise(tiny, "conda", print)
-    (tmp_path / "micromamba").write_text(FAKE.replace("PYTHON", sys.executable))
-    (tmp_path / "micromamba").chmod(0o755)
+    without = realise(tiny, "conda", print, makes=False)
+    left_out = "left out: cudatoolkit=11; --environment conda installs them, with micromamba on PATH"
+    assert (without.how, without.notes) == ("venv", (left_out, "not used: image i:1"))
+    program = tmp_path / "programs/micromamba"
+    program.parent.mkdir()
+    program.write_text(FAKE.replace("PYTHON", sys.executable))
+    program.chmod(0o755)
+    monkeypatch.setenv("MAMBA_EXE", str(program))
     made = realise(tiny, "auto", print)
     assert (made.how, made.notes) == ("conda", ("not used: image i:1",))
     assert made.interpreter is not None
@@ -195,13 +200,17 @@ def test_conda_makes_what_its_program_makes(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("dependencies", "how", "notes"),
     [
-        (["pyyaml"], "host", ()),
-        (["pyyaml==0.1"], "venv", ("from PyPI instead of conda's channels: pyyaml==0.1",)),
-        (["git"], "venv", ("not used: conda package git",)),
+        ([{"pip": ["pyyaml"]}], "host", ()),
+        ([{"pip": ["pyyaml==0.1"]}], "venv", ()),
+        (
+            ["git", "numpy=1", {"pip": ["pyyaml"]}],
+            "venv",
+            ("left out: git, numpy=1; --environment conda installs them, with micromamba on PATH",),
+        ),
     ],
 )
 def test_auto_takes_the_cheapest_way_that_is_true_to_the_packages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dependencies: list[str], how: str, notes: tuple[str, ...]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dependencies: list[Any], how: str, notes: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     definition = json.dumps({"dependencies": dependencies})
@@ -216,14 +225,14 @@ def test_auto_takes_the_cheapest_way_that_is_true_to_the_packages(
     [
         ("r-base:4", [], "", "container"),
         (f"python:{OWN}", [], "", "host"),
-        ("i:1", ["pyyaml"], "", "host"),
+        ("i:1", [{"pip": ["pyyaml"]}], "", "host"),
         ("i:1", ["git"], "", "container"),
         ("", [], "FROM i:1\nRUN pip install pyyaml\n", "container"),
         ("", [], f"FROM python:{OWN}\nRUN pip install pyyaml==0.1\n", "venv"),
     ],
 )
 def test_auto_takes_an_image_for_what_only_that_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, image: str, dependencies: list[str], dockerfile: str, how: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, image: str, dependencies: list[Any], dockerfile: str, how: str
 ) -> None:
     (tmp_path / "Dockerfile").write_text(dockerfile)
     definition = json.dumps({"dependencies": dependencies}) if dependencies else ""

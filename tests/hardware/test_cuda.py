@@ -41,9 +41,9 @@ def test_what_a_size_takes(name: str, variants: list[str], bfloat16: bool) -> No
 @pytest.mark.parametrize(
     ("version", "name", "expected", "fix"),
     [
-        ("13.0", "ND40rs_v2", "CUDA 12.6 (variant cuda12)", "sync --variant cuda12"),
-        ("13", "NC24rs_v3", "CUDA 12.6 (variant cuda12)", "sync --variant cuda12"),
-        ("12.6", "ND128isr_GB300_v6", "CUDA 13.0 (variant cuda13)", "sync --variant cuda13"),
+        ("13.0", "ND40rs_v2", "CUDA 12.6 (variant cuda12)", "environments/variant.sh cuda12"),
+        ("13", "NC24rs_v3", "CUDA 12.6 (variant cuda12)", "environments/variant.sh cuda12"),
+        ("12.6", "ND128isr_GB300_v6", "CUDA 13.0 (variant cuda13)", "environments/variant.sh cuda13"),
         ("12.6", "NC24r", "a newer GPU", "allranks doctor --sizes"),
     ],
 )

@@ -22,7 +22,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def defined(name: str, *packages: str, realised: str = "") -> Environment:
-    definition = json.dumps({"dependencies": list(packages)})
+    definition = json.dumps({"dependencies": ["git", {"pip": list(packages)}]})
     return Environment(name, conda=name, definition=definition, file="conda.yml", realised=realised)
 
 

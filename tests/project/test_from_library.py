@@ -35,10 +35,3 @@ def test_copied_components_are_complete_with_their_environments(tmp_path: Path) 
     assert content(environment)["Dockerfile"] == b"FROM mine\n"
     checked = called("check", "components", folder=tmp_path)
     assert (checked.code, checked.out.startswith("components: 11 components, no problems")) == (0, True)
-
-
-def test_a_component_without_its_own_code_brings_what_it_includes(tmp_path: Path) -> None:
-    copy_components(["verify_environment"], tmp_path)
-    folder = tmp_path / "components/diagnosis/verify_environment"
-    assert "additional_includes" not in (folder / "component.yaml").read_text()
-    assert (folder / "inside/__main__.py").is_file()

@@ -12,7 +12,8 @@ from allranks.catalog import shipped_specs
 from allranks.catalog.declared_ports import Port, input_ports, output_ports
 from allranks.catalog.variants import TABLE, refresh, refresh_below
 from allranks.errors import InputError, Problem, did_you_mean
-from allranks.images.find import environment_file
+from allranks.images.find import REGISTERED
+from allranks.sdk import internals
 from allranks.sdk.paths import nearest, project_folder
 from allranks.sdk.session import quiet, session
 from allranks.sdk.specs import SPECS, environment_name, load
@@ -183,3 +184,16 @@ def _environment(component: Any) -> str:
     if environment.build is not None:
         return str(environment.build.path)
     return str(environment.image or f"{environment.name}:{environment.version}")
+
+
+def environment_file(component: Any) -> Path | None:
+    """Return the file of a component's environment; None if that is inline or registered in Azure ML."""
+    environment = getattr(component, "environment", None)
+    if environment is None or isinstance(environment, str):
+        return None
+    source = Path(internals.source_path(environment)) if internals.source_path(environment) else None
+    # The SDK gives an inline environment the component's own file.
+    if source and source.name not in ("component.yaml", Path(internals.source_path(component)).name):
+        return source
+    beside = Path(environment.path) / REGISTERED if environment.path else None
+    return beside if beside and beside.is_file() else None

@@ -32,7 +32,7 @@ _BFLOAT16 = (8, 0)
 class Release:
     """A CUDA release that the environments are built with.
 
-    name:    the variant's name in environments/variants.yaml
+    name:    the variant's folder in environments/variants
     version: of the toolkit
     driver:  oldest driver
     """

@@ -78,7 +78,7 @@ def of_cuda(size: Size, version: str) -> Iterator[Problem]:
     found = f"the environment has CUDA {version}, which does not run on the {size.gpu} of {size.name}"
     fix = "choose another one: allranks doctor --sizes"
     if releases:
-        fix = f"build and register the environments with allranks environments sync --variant {releases[0].name}"
+        fix = f"build and register the environments with environments/variant.sh {releases[0].name}"
     yield Problem(SIZE_KEY, found, expected or "a size with a newer GPU", fix, code="cuda-version")
 
 

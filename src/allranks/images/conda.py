@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import shutil
 from pathlib import Path
 
 import yaml
 
-from allranks.errors import InputError, Problem
 from allranks.images import cache
 from allranks.images.cache import Report
 from allranks.images.packages import Packages
@@ -19,8 +19,9 @@ PROGRAMS = ("micromamba", "mamba", "conda")
 
 
 def program() -> str | None:
-    """Return the path of the first of the programs on PATH."""
-    return next((path for name in PROGRAMS if (path := shutil.which(name))), None)
+    """Return the path of the program that MAMBA_EXE names, else of the first of the programs on PATH."""
+    names = (os.environ.get("MAMBA_EXE") or "micromamba", *PROGRAMS)
+    return next((path for name in names if (path := shutil.which(name))), None)
 
 
 def folder_of(definition: str, packages: Packages) -> Path:
@@ -35,19 +36,18 @@ def specification(definition: str, packages: Packages) -> str:
     found = {key: value for key, value in json.loads(definition).items() if key != "prefix"}
     for entry in found["dependencies"]:
         if isinstance(entry, dict):
-            entry["pip"] = list(packages.requirements[len(packages.from_conda) :])
+            entry["pip"] = list(packages.requirements)
     return yaml.safe_dump(found)
 
 
 def make(definition: str, packages: Packages, folder: Path, where: str, file: Path, report: Report) -> None:
-    """Make the environment of a specification. where, file: as for a virtual environment
+    """Make the environment of a specification with the program, which must exist.
+
+    where, file: as for a virtual environment
 
     Raise InputError if it cannot be made.
     """
-    if (found := program()) is None:
-        fix = "install micromamba, or: --environment venv"
-        raise InputError(Problem(where, f"no {', '.join(PROGRAMS)} on PATH", "one of them", fix))
-    written = folder.with_suffix(".yaml")
+    found, written = program() or PROGRAMS[0], folder.with_suffix(".yaml")
     written.touch(mode=0o600)
     written.write_text(specification(definition, packages), encoding="utf-8")
     verb = ["create", "--yes"] if Path(found).name == "micromamba" else ["env", "create", "--quiet"]

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
-from allranks.images import build, cache, conda, dockerfile, rootfs
+from allranks.images import build, cache, conda, rootfs
 from allranks.images.cache import Report
 from allranks.images.packages import Packages, place_of
 from allranks.plan import digest
 from allranks.plan.environment import Environment
+from allranks.sdk.build_context import DOCKERFILE, context_of
 
 _WITH_PACKAGES = """\
 FROM {image}
@@ -28,6 +29,7 @@ RUN cd /azureml-environment-setup && prefix=/azureml-envs/allranks && \\
     elif command -v micromamba; then micromamba create --yes --prefix $prefix --file conda.yaml; \\
     elif ! python3 -c 'import re, sys; sys.exit(not re.match("{python}", sys.version))'; then \\
       echo "the image has no conda, and its Python is not {python}"; exit 1; \\
+    elif test -n '{conda}'; then echo "the image has no conda, which installs {conda}"; exit 1; \\
     else python3 -m venv $prefix && $prefix/bin/python -m pip install --requirement requirements.txt; fi
 ENV PATH=/azureml-envs/allranks/bin:$PATH
 """
@@ -52,10 +54,10 @@ def is_possible() -> bool:
 
 
 def folder_of(environment: Environment) -> Path:
-    """Return the folder of the image, which may not exist. Raise OSError if a file of the build context cannot be
-    read."""
+    """Return the folder of the image, which may not exist. Raise InputError or OSError if a file of the build context
+    cannot be read."""
     parts = [environment.image, environment.definition, environment.dockerfile, platform.machine(), _device()]
-    context = digest.of_path(Path(environment.folder)) if environment.folder else ""
+    context = digest.of_files(context_of(Path(environment.folder)).files) if environment.folder else ""
     return cache.root() / f"{rootfs.PREFIX}{digest.of_text(*parts, context)[:24]}"
 
 
@@ -74,11 +76,12 @@ def make(environment: Environment, packages: Packages, folder: Path, where: str,
     report(f"an image by {engine.name}")
     has_output = engine.name != "docker"
     with tempfile.TemporaryDirectory(prefix="allranks-") as temporary:
-        context, written = _context(environment, packages, Path(temporary))
-        options = ["--output", f"type=tar,dest={archive}"] if has_output else []
-        code, lines = cache.run(build.build_command(engine, context, written, tag, {}, options), report)
+        context = Path(temporary)
+        dockerfile, options = _write_context(environment, packages, context)
+        options += ["--output", f"type=tar,dest={archive}"] if has_output else []
+        code, lines = cache.run(build.build_command(engine, context, dockerfile, tag, options), report)
     if code:
-        own = Path(environment.folder, environment.dockerfile or "Dockerfile") if environment.folder else file
+        own = Path(environment.folder, environment.dockerfile or DOCKERFILE) if environment.folder else file
         raise _failed(where, own, lines)
     if not has_output:
         container = _output([engine.path, "create", tag, "sh"], where).strip()
@@ -96,26 +99,22 @@ def _device() -> str:
     return "cuda" if shutil.which("nvidia-smi") else "cpu"
 
 
-def _context(environment: Environment, packages: Packages, folder: Path) -> tuple[Path, Path]:
-    """Return the build context and the Dockerfile of an environment. folder: for those that are not the user's"""
-    written = folder / "Dockerfile"
+def _write_context(environment: Environment, packages: Packages, folder: Path) -> tuple[str, list[str]]:
+    """Write the build context of an environment into an empty folder. Return the path of the Dockerfile in it, and
+    options for the build."""
     if environment.folder:
-        context = Path(environment.folder)
-        docker = dockerfile.read(context / (environment.dockerfile or written.name))
-        values = docker.values()
-        if "DEVICE" not in values or _device() != "cpu":
-            return context, docker.path
-        cpu = {name: value for name, value in build.ON_CPU.items() if name in values}
-        written.write_text(build.rendered(docker, cpu, cache=False), encoding="utf-8")
-        return context, written
-    if not environment.definition:
-        written.write_text(f"FROM {environment.image}\n", encoding="utf-8")
-        return folder, written
-    (folder / "conda.yaml").write_text(conda.specification(environment.definition, packages), encoding="utf-8")
-    (folder / "requirements.txt").write_text("\n".join(packages.requirements) + "\n", encoding="utf-8")
-    python = packages.python[2:-1] if packages.python.startswith("==") else "3."
-    written.write_text(_WITH_PACKAGES.format(image=environment.image, python=python), encoding="utf-8")
-    return folder, written
+        dockerfile = environment.dockerfile or DOCKERFILE
+        on_cpu = build.ON_CPU if _device() == "cpu" else {}
+        return dockerfile, build.copy_context(Path(environment.folder), folder, dockerfile, on_cpu)
+    text = f"FROM {environment.image}\n"
+    if environment.definition:
+        (folder / "conda.yaml").write_text(conda.specification(environment.definition, packages), encoding="utf-8")
+        (folder / "requirements.txt").write_text("\n".join(packages.requirements) + "\n", encoding="utf-8")
+        python = packages.python[2:-1] if packages.python.startswith("==") else "3."
+        names = " ".join(re.sub(r"[^\w.=-]", "", name) for name in packages.conda_packages)
+        text = _WITH_PACKAGES.format(image=environment.image, python=python, conda=names)
+    (folder / DOCKERFILE).write_text(text, encoding="utf-8")
+    return DOCKERFILE, []
 
 
 def _variables(engine: build.Engine, tag: str, where: str) -> list[str]:

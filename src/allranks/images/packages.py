@@ -10,70 +10,39 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.images import dockerfile
-from allranks.images.build import needed
+from allranks.images.build import arguments_of
 from allranks.plan.environment import Environment
 from allranks.sdk import yaml_lines
+from allranks.sdk.build_context import DOCKERFILE, dockerfile_text
 from allranks.sdk.paths import shown
 from allranks.text import count
 
-_SPEC = re.compile(r"(?:(?P<channel>[\w./:-]+)::)?(?P<name>[\w.-]+)\s*(?P<version>[^#\[]*?)\s*(?P<rest>\[.*)?")
-_FUZZY = re.compile(r"=\s*([^=\s<>!~|]+)")
-_BUILD = re.compile(r"={0,2}\s*([^=\s<>!~|,]+)\s*=\s*[^=\s]+")
-_EXACT = re.compile(r"(?:==\s*)?([^=\s<>!~|,]+)")
 _IMAGE = re.compile(r"(?:.*/)?python(?::(?:(?P<version>3\.\d+)\b.*|(?!2).*))?")
-
-ON_PYPI = {
-    "matplotlib-base": "matplotlib",
-    "msgpack-python": "msgpack",
-    "opencv": "opencv-python-headless",
-    "py-lightgbm": "lightgbm",
-    "py-xgboost": "xgboost",
-    "pytables": "tables",
-    "python-graphviz": "graphviz",
-    "pytorch": "torch",
-    "pytorch-gpu": "torch",
-    "tensorflow-base": "tensorflow",
-}
-"""Names on PyPI of packages that conda's channels call otherwise."""
-
-NOT_ON_PYPI = frozenset({
-    "_libgcc_mutex", "_openmp_mutex", "blas", "c-compiler", "ca-certificates", "compilers", "cpuonly", "cuda-toolkit",
-    "cudatoolkit", "cudnn", "cxx-compiler", "ffmpeg", "gcc", "git", "gxx", "libblas", "libgcc-ng", "libstdcxx-ng",
-    "mpich", "nccl", "nodejs", "nomkl", "openjdk", "openssl", "pytorch-cuda", "pytorch-mutex", "r-base", "r-essentials",
-})  # fmt: skip
-"""Packages of conda's channels without a Python package, as far as they are common."""
+_CONDA_NAME = re.compile(r"(?:\S+::)?(?P<name>[\w.-]+)\s*(?P<version>.*)")
 
 
 @dataclass(frozen=True)
 class Packages:
     """What an environment installs.
 
-    python:       the versions of Python as in PEP 440, such as ==3.9.*; "" if the definition names none
-    requirements: lines of a requirements file, in order
-    from_conda:   those of the lines that name packages of conda
-    with_conda:   whether conda would make the environment
-    files:        files of the user whose content is installed
-    lacking:      parts of the definition that pip cannot install, as text
+    python:         the versions of Python as in PEP 440, such as ==3.9.*; "" if the definition names none
+    requirements:   lines of a requirements file, in order
+    conda_packages: packages that only conda installs, as the definition names them
+    with_conda:     whether conda would make the environment
+    files:          files of the user whose content is installed
+    unused:         other parts of the definition that pip does not install: an image, commands of a Dockerfile
     """
 
     python: str = ""
     requirements: tuple[str, ...] = ()
-    from_conda: tuple[str, ...] = ()
+    conda_packages: tuple[str, ...] = ()
     with_conda: bool = False
     files: tuple[Path, ...] = ()
-    lacking: tuple[str, ...] = ()
-
-    @property
-    def lacking_packages(self) -> bool:
-        """Whether a package of conda is among what pip cannot install."""
-        return any(each.startswith("conda ") for each in self.lacking)
-
-
-NOTHING = Packages()
+    unused: tuple[str, ...] = ()
 
 
 def of(environment: Environment) -> Packages | None:
@@ -82,15 +51,15 @@ def of(environment: Environment) -> Packages | None:
     Raise InputError for a definition that cannot be read.
     """
     if environment.definition:
-        image = (f"image {environment.image}",) if environment.image and not _python_of(environment.image) else ()
         found = _of_conda(json.loads(environment.definition), Path(environment.file))
-        return replace(found, lacking=(*image, *found.lacking))
+        image = environment.image
+        return replace(found, unused=(f"image {image}",)) if image and not _python_of(image) else found
     if environment.folder:
-        return _of_dockerfile(Path(environment.folder), environment.dockerfile)
+        return _of_dockerfile(Path(environment.folder), environment.dockerfile or DOCKERFILE)
     if _IMAGE.fullmatch(environment.image) is None:
         return None
     python = _python_of(environment.image)
-    return Packages(python, lacking=() if python else (f"image {environment.image}",))
+    return Packages(python, unused=() if python else (f"image {environment.image}",))
 
 
 def _python_of(image: str) -> str:
@@ -150,49 +119,31 @@ def _of_conda(specification: Mapping[str, Any], file: Path) -> Packages:
     """Return the packages of a conda specification. file: that contains it, for messages and relative paths"""
     if problems := list(conda_problems(specification, file)):
         raise InputError.of(problems)
-    listed = specification["dependencies"]
-    python, requirements, files, lacking = "", list[str](), list[Path](), list[str]()
-    pip: list[str] = []
-    for entry in listed:
+    python, conda_packages, pip, files = "", list[str](), list[str](), list[Path]()
+    for entry in specification["dependencies"]:
         if isinstance(entry, dict):
             pip += map(str, entry.get("pip") or ())
             continue
-        name, version = _pip_form(str(entry))
-        if name == "python":
-            # The last part of the version is not worth a download.
-            python = re.sub(r"^==(\d+\.\d+).*", r"==\1.*", version or "")
+        match = _CONDA_NAME.fullmatch(entry.strip())
+        name = match["name"].lower() if match else ""
+        if match and name == "python":
+            python = _python_versions(match["version"])
         elif name not in ("pip", "conda"):
-            target = (
-                lacking if version is None or name in NOT_ON_PYPI or name.startswith(("r-", "lib")) else requirements
-            )
-            target.append(f"conda package {entry}" if target is lacking else f"{ON_PYPI.get(name, name)}{version}")
-    from_conda = tuple(requirements)
-    requirements += _expanded(pip, file, files)
-    return Packages(python, tuple(requirements), from_conda, True, tuple(files), tuple(lacking))
+            conda_packages.append(entry)
+    requirements = tuple(_expanded(pip, file, files))
+    return Packages(python, requirements, tuple(conda_packages), True, tuple(files))
 
 
-def _pip_form(entry: str) -> tuple[str, str | None]:
-    """Return the name of a package of conda, and the versions as pip writes them: ("numpy", "==1.21.*") for numpy=1.21.
-
-    None for versions that pip has no form for.
-    """
-    match = _SPEC.fullmatch(entry.strip())
-    if match is None or match["rest"]:
-        return entry, None
-    name, version = match["name"].lower(), match["version"].strip()
-    if not version or version == "*":
-        return name, ""
-    if (built := _BUILD.fullmatch(version)) or (not version.startswith("=") and (built := _EXACT.fullmatch(version))):
-        return name, f"=={built[1]}"
-    if fuzzy := _FUZZY.fullmatch(version):
-        return name, f"=={fuzzy[1].removesuffix('.*').removesuffix('*')}.*"
-    if "|" in version:
-        return name, None
-    return name, version.replace(" ", "")
+def _python_versions(condas: str) -> str:
+    """Return versions of Python in conda's notation as in PEP 440. The last part of a version is not worth a
+    download."""
+    if exact := re.match(r"=*\s*(\d+(?:\.\d+)?)", condas):
+        return f"=={exact[1]}.*"
+    return condas.replace(" ", "") if re.fullmatch(r"[<>=!~\d.,*\s]+", condas) else ""
 
 
-_LOCAL = ("-c", "--constraint", "-e", "--editable", "-f", "--find-links")
-"""Options whose value may be a path."""
+_FILE, _LOCAL = ("-r", "--requirement"), ("-c", "--constraint", "-e", "--editable", "-f", "--find-links")
+"""Options whose value is a requirements file, and those whose value may be a path."""
 
 
 def _expanded(lines: Iterable[str], file: Path, files: list[Path]) -> Iterator[str]:
@@ -204,38 +155,24 @@ def _expanded(lines: Iterable[str], file: Path, files: list[Path]) -> Iterator[s
     for line in lines:
         text = " ".join(re.split(r"(?:^|\s)#", line, maxsplit=1)[0].split())
         option, _, value = re.sub(r"^(-[rcef]|--\w[\w-]*)[\s=]+", r"\1 ", text).partition(" ")
-        if option in ("-r", "--requirement"):
-            path = file.parent / value
-            lines_of_path = _read(path, file, line)
-            if problems := [problem for each in lines_of_path for problem in _requirement_problems(each, path)]:
-                raise InputError.of(problems)
-            yield from _expanded(lines_of_path, path, files)
-        elif "://" not in text and (option in _LOCAL or re.match(r"\.{0,2}/", text)):
-            words = [option, value] if option in _LOCAL else [text]
-            name, bracket, extras = words[-1].partition("[")
-            path = (file.parent / name).absolute()
-            if not path.exists():
-                raise _missing(path, file, line)
-            if option not in ("-f", "--find-links"):
-                files.append(path)
-            yield " ".join([*words[:-1], f"{path}{bracket}{extras}"])
-        elif text:
-            yield text
-
-
-def _read(path: Path, file: Path, line: str) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
-    except (OSError, ValueError):
-        raise _missing(path, file, line) from None
-
-
-def _missing(path: Path, file: Path, line: str) -> InputError:
-    return InputError(
-        Problem(
-            place_of(file, line), f"{line.strip()}: {shown(str(path))} cannot be read", "a file", "correct the path"
-        )
-    )
+        words = [option, value] if option in _LOCAL else [text]
+        name, bracket, extras = words[-1].partition("[")
+        path = (file.parent / (value if option in _FILE else name)).absolute()
+        try:
+            if option in _FILE:
+                own = path.read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+                if problems := [problem for each in own for problem in _requirement_problems(each, path)]:
+                    raise InputError.of(problems)
+                yield from _expanded(own, path, files)
+            elif "://" not in text and (option in _LOCAL or re.match(r"\.{0,2}/", text)):
+                path.stat()
+                files += [] if option in ("-f", "--find-links") else [path]
+                yield " ".join([*words[:-1], f"{path}{bracket}{extras}"])
+            elif text:
+                yield text
+        except (OSError, ValueError):
+            found = f"{line.strip()}: {shown(path)} cannot be read"
+            raise InputError(Problem(place_of(file, line), found, "a file", "correct the path")) from None
 
 
 def place_of(file: Path, text: str) -> str:
@@ -248,80 +185,68 @@ def place_of(file: Path, text: str) -> str:
     return shown(str(file)) + (f":{number}" if number else "")
 
 
+_INSTRUCTION = re.compile(r"^(FROM|RUN) (.*)", re.MULTILINE | re.IGNORECASE)
+_PIP = re.compile(r"(?:^|[\s/])pip[\d.]* install (.*)")
+_CONDA = re.compile(r"(?:^|[\s/])(?:conda|mamba|micromamba) .*(?:-f|--file)[ =](\S+)")
+
+
 def _of_dockerfile(folder: Path, name: str) -> Packages:
-    """Return the packages that the last stage of a Dockerfile installs with pip, or with conda from a file."""
-    docker = dockerfile.read(folder / (name or "Dockerfile"))
-    values = docker.values()
+    """Return the packages that the commands of a Dockerfile install with pip, or with conda from a file."""
+    text = re.sub(r"^\s*#.*\n", "", dockerfile_text(folder / name), flags=re.MULTILINE).replace("\\\n", " ")
+    values = arguments_of(text)
     if "DEVICE" in values and shutil.which("nvidia-smi") is None:
         values["DEVICE"] = "cpu"
-    found = NOTHING
-    others = 0
-    for stage in needed(docker, values):
-        image = dockerfile.expanded(stage.image, values)
-        if python := _python_of(image):
-            found = replace(found, python=python)
-        elif all(image != other.name for other in docker.stages):
-            found = replace(found, lacking=(*found.lacking, f"image {image}"))
-        for each in stage.instructions:
-            if each.name == "RUN":
-                for command in re.split(r"&&|;|\|\|?", dockerfile.expanded(each.text, values)):
-                    with_command = _with_command(found, command, folder, docker.path)
-                    others += with_command is found
-                    found = with_command
-    return replace(found, lacking=(*found.lacking, f"{count(others, 'command')} of RUN")) if others else found
+    conda, python, requirements, files = Packages(), "", list[str](), list[Path]()
+    stages, images, others = set[str](), list[str](), 0
+    for instruction, words in _INSTRUCTION.findall(Template(text).safe_substitute(values)):
+        if instruction.upper() == "FROM":
+            image, *more = (*(word for word in words.split() if not word.startswith("--")), "")
+            python = _python_of(image) or python
+            images += [] if image in stages or _python_of(image) else [f"image {image}"]
+            stages |= set(more[1:])
+            continue
+        for command in re.split(r"&&|;|\|\|?", words):
+            pip = _PIP.search(" ".join(command.split()))
+            if lines := list(_requirement_lines(pip[1], folder)) if pip else []:
+                requirements += _expanded(lines, folder / name, files)
+            elif file := _CONDA.search(command):
+                path = folder / Path(file[1]).name
+                conda = _of_conda(yaml_lines.read_mapping(path), path)
+                python = conda.python or python
+                requirements += conda.requirements
+                files += conda.files
+            else:
+                others += 1
+    unused = (*images, *([f"{count(others, 'command')} of RUN"] if others else ()))
+    once = tuple(dict.fromkeys(requirements))  # several stages may install the same packages
+    return replace(conda, python=python, requirements=once, files=tuple(files), unused=unused)
 
 
-def _with_command(found: Packages, command: str, folder: Path, file: Path) -> Packages:
-    """Return the packages together with those that a command of a Dockerfile installs; the same object if it installs
-    none."""
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        words = command.split()
-    words = [word for word in words if not word.startswith("--mount=")]
-    programs = [Path(word).name for word in words[:4]]
-    if "install" in words[:5] and any(re.fullmatch(r"pip[\d.]*", name) for name in programs):
-        files = list(found.files)
-        lines = _expanded(requirement_lines(words[words.index("install") + 1 :], folder), file, files)
-        return replace(found, requirements=(*found.requirements, *lines), files=tuple(files))
-    if programs[:1] == ["conda"] and "env" in words[:3] and "-f" in words:
-        path = folder / Path(words[words.index("-f") + 1]).name
-        own = _of_conda(yaml_lines.read_mapping(path), path)
-        return Packages(
-            own.python or found.python,
-            (*found.requirements, *own.requirements),
-            (*found.from_conda, *own.from_conda),
-            True,
-            (*found.files, *own.files),
-            (*found.lacking, *own.lacking),
-        )
-    return found
+_WITH_VALUE = re.compile(
+    r"-[rcefi]|--(?:requirement|constraint|editable|find-links|(?:extra-)?index-url|no-binary|"
+    r"only-binary|trusted-host)"
+)
+_OF_COMMAND = re.compile(r"-[tw]|--(?:wheel-dir|target|prefix|root|cache-dir|timeout|retries)")
+"""Options of `pip install` with a value: those that a requirements file may have too, and the others."""
 
 
-_IN_FILES = (
-    "-r", "--requirement", "-c", "--constraint", "-e", "--editable", "-f", "--find-links", "-i", "--index-url",
-    "--extra-index-url", "--no-binary", "--only-binary", "--trusted-host",
-)  # fmt: skip
-"""Options of `pip install` with a value that a requirements file may have, too."""
-
-_OF_COMMAND = ("-w", "--wheel-dir", "-t", "--target", "--prefix", "--root", "--cache-dir", "--timeout", "--retries")
-"""Options with a value that it may not have."""
-
-
-def requirement_lines(words: list[str], folder: Path) -> Iterator[str]:
+def _requirement_lines(arguments: str, folder: Path) -> Iterator[str]:
     """Yield the arguments of `pip install` as lines of a requirements file. A file is looked up by its name in the
-    build context, wherever the Dockerfile copies it to."""
-    rest = iter(words)
+    build context, wherever the Dockerfile copies it to. Packages at absolute paths are in the image only."""
+    try:
+        rest = iter(shlex.split(arguments))
+    except ValueError:
+        rest = iter(arguments.split())
     for word in rest:
         option, _, value = word.partition("=") if word.startswith("--") else (word, "", "")
-        if option in _IN_FILES:
+        if _WITH_VALUE.fullmatch(option):
             value = value or next(rest, "")
-            if option in ("-r", "--requirement", "-c", "--constraint"):
+            if option in (*_FILE, "-c", "--constraint"):
                 value = next((str(path.absolute()) for path in folder.rglob(Path(value).name)), value)
             yield f"{option} {value}"
-        elif option in _OF_COMMAND and not value:
+        elif _OF_COMMAND.fullmatch(option) and not value:
             next(rest, "")
-        elif not word.startswith("-"):
+        elif not word.startswith(("-", "/")):
             yield word
 
 

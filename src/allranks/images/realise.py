@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
@@ -11,6 +12,7 @@ from allranks.images import cache, conda, container, packages, rootfs, venv
 from allranks.images.cache import Report
 from allranks.images.packages import Packages
 from allranks.plan.environment import Environment
+from allranks.sdk.build_context import DOCKERFILE
 
 HOST, VENV, CONDA, CONTAINER, AUTO = "host", "venv", "conda", "container", "auto"
 
@@ -43,35 +45,33 @@ def realise(environment: Environment, how: str, report: Report, *, makes: bool =
     is_image = container.is_defined(environment)
     found = None if how == CONTAINER and is_image and not environment.definition else packages.of(environment)
     how = _automatic(environment, found, installer) if how == AUTO else how
+    if how == CONDA and environment.definition and conda.program() is None:
+        how = VENV
     if found is None and not (how == CONTAINER and is_image):
         note = "its definition is not on this machine, so that it runs with the Python of allranks"
         return Realised(HOST, notes=(f"{note} (allranks.yaml may name a file, see docs/names.md)",))
     if how == HOST:
-        return Realised(HOST, notes=tuple(_differences(found or packages.NOTHING)))
+        return Realised(HOST, notes=tuple(_differences(found or Packages())))
     where = f"environment {environment.name}" if environment.name else f"environment {environment}"
-    file = Path(environment.file or Path(environment.folder, environment.dockerfile or "Dockerfile"))
+    file = Path(environment.file or Path(environment.folder, environment.dockerfile or DOCKERFILE))
     needed = {CONDA: ("conda file", environment.definition), CONTAINER: ("image", is_image)}
     if how in needed and not needed[how][1]:
         raise InputError(Problem(f"{where} ({file})", f"it has no {needed[how][0]}", "one", "--environment venv"))
-    found = found or packages.NOTHING
+    found = found or Packages()
     if how == CONTAINER:
         folder = container.folder_of(environment)
     else:
         folder = conda.folder_of(environment.definition, found) if how == CONDA else venv.folder_of(found, installer)
     if makes and not cache.exists(folder):
-
-        def create() -> None:
-            if how == CONTAINER:
-                container.make(environment, found, folder, where, file, report)
-            elif how == CONDA:
-                conda.make(environment.definition, found, folder, where, file, report)
-            else:
-                venv.make(found, folder, where, file, report, has_pip=bool(installer))
-
-        cache.make(folder, create, report)
+        create = {
+            CONTAINER: partial(container.make, environment, found, folder, where, file, report),
+            CONDA: partial(conda.make, environment.definition, found, folder, where, file, report),
+            VENV: partial(venv.make, found, folder, where, file, report, has_pip=bool(installer)),
+        }
+        cache.make(folder, create[how], report)
     if how == CONTAINER:
         return Realised(how, rootfs.interpreter(folder / rootfs.FOLDER))
-    return Realised(how, folder / "bin" / "python", (*_differences(found, how), *_not_installed(found, how, folder)))
+    return Realised(how, folder / "bin" / "python", tuple(_differences(found, how)))
 
 
 def _automatic(environment: Environment, found: Packages | None, installer: str) -> str:
@@ -79,24 +79,18 @@ def _automatic(environment: Environment, found: Packages | None, installer: str)
 
     The image beside a conda file is no such package.
     """
-    others = found is None or [each for each in found.lacking if environment.folder or not each.startswith("image ")]
+    others = found is None or bool(found.conda_packages or (environment.folder and found.unused))
     if others and environment.definition and conda.program():
         return CONDA
     if others and container.is_defined(environment) and container.is_possible():
         return CONTAINER
-    is_here = found and not found.lacking_packages and not any(packages.host_lacks(found))
+    is_here = found and not found.conda_packages and not any(packages.host_lacks(found))
     return HOST if is_here and not installer else VENV
 
 
 def _differences(found: Packages, how: str = HOST) -> Iterator[str]:
-    if how == VENV and found.from_conda:
-        yield f"from PyPI instead of conda's channels: {', '.join(found.from_conda)}"
-    lacking = found.lacking if how != CONDA else [each for each in found.lacking if each.startswith("image ")]
-    if lacking:
-        yield f"not used: {', '.join(lacking)}"
-
-
-def _not_installed(found: Packages, how: str, folder: Path) -> Iterator[str]:
-    names = [line.partition("<")[0] for line in venv.of_condas_pip(found) if how == VENV and cache.exists(folder)]
-    if missing := [name for name in names if not any(folder.glob(f"lib/python*/site-packages/{name}*"))]:
-        yield f"not installed, although conda would: {', '.join(missing)}"
+    if found.conda_packages and how != CONDA:
+        names = ", ".join(found.conda_packages)
+        yield f"left out: {names}; --environment conda installs them, with micromamba on PATH"
+    if found.unused:
+        yield f"not used: {', '.join(found.unused)}"

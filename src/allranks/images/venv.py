@@ -75,32 +75,28 @@ def make(packages: Packages, folder: Path, where: str, file: Path, report: Repor
     version, uv = version_of(packages), uv_program()
     report(f"Python {version}")
     python = find_python(version, uv)
+    command = [python or "", "-m", "venv", *["--without-pip"] * (not has_pip), str(folder)]
     if uv:
         command = [uv, "venv", "--quiet", *["--seed"] * has_pip, "--python", python or version, str(folder)]
-    elif python:
-        command = [python, "-m", "venv", *["--without-pip"] * (not has_pip), str(folder)]
-    else:
-        raise _no_python(where, file, version, "there is none on PATH or in pyenv, and no uv to install it")
-    code, lines = cache.run(command, report, _settings_of_pip())
+    code, lines = 1, ["there is none on PATH or in pyenv, and no uv to install it"]
+    if python or uv:
+        code, lines = cache.run(command, report, _settings_of_pip())
     if code and python is None:
-        raise _no_python(where, file, version, lines[-1].strip() if lines else "uv cannot install it")
+        found = f"Python {version} cannot be had: {''.join(lines[-1:]).strip()}"
+        fix = f"install it (uv python install {version}), name another version, or: --environment host"
+        raise InputError(Problem(f"{where} ({place_of(file, 'python')})", found, "", fix))
     if not code and (lines := of_condas_pip(packages)):
-        # As by conda, before the other packages. Most scripts run without them, so that a failure is only a note.
+        # As by conda, before the other packages. Most scripts run without them, so that a failure is only reported.
         options = [line for line in packages.requirements if line.startswith(_OPTIONS)]
         _install([*options, *lines], folder, uv, report)
     if not code and packages.requirements:
         code, lines = _install(packages.requirements, folder, uv, report)
     if code:
         raise cache.failed(where, file, packages, lines)
-    if has_pip:
-        _take_turns(folder / "bin")
-
-
-def _take_turns(programs: Path) -> None:
-    """Make the calls of pip of several instances, which share the environment, wait for each other."""
-    python, lock = (shlex.quote(str(programs / name)) for name in ("python", "pip"))
-    for program in (*programs.glob("pip"), *programs.glob("pip3*")):
-        program.write_text(f'#!/bin/sh\nexec flock {lock} {python} -m pip "$@"\n', encoding="utf-8")
+    # Calls of pip of several instances, which share the environment, wait for each other.
+    own, lock = (shlex.quote(str(folder / "bin" / name)) for name in ("python", "pip"))
+    for program in (*folder.glob("bin/pip"), *folder.glob("bin/pip3*")):
+        program.write_text(f'#!/bin/sh\nexec flock {lock} {own} -m pip "$@"\n', encoding="utf-8")
 
 
 def _install(lines: Sequence[str], folder: Path, uv: str | None, report: Report) -> tuple[int, list[str]]:
@@ -152,9 +148,3 @@ def find_python(version: str, uv: str | None) -> str | None:
     command: Sequence[str] = [uv, "python", "find", "--quiet", "--no-python-downloads", "--no-project", version]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     return found.stdout.strip() or None if found.returncode == 0 else None
-
-
-def _no_python(where: str, file: Path, version: str, reason: str) -> InputError:
-    fix = f"install it (uv python install {version}), name another version, or: --environment host"
-    found = f"Python {version} cannot be had: {reason}"
-    return InputError(Problem(f"{where} ({place_of(file, 'python')})", found, "", fix))

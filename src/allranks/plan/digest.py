@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -61,6 +62,11 @@ def of_path(path: Path, stop: Stop | None = None, known: KnownDigests | None = N
         if known is not None:
             known.save()
     return digest.hexdigest()
+
+
+def of_files(files: Mapping[str, Path]) -> str:
+    """Return a digest of files and their names. Raise OSError if one cannot be read."""
+    return of_text(*(part for name, file in files.items() for part in (name, of_path(file))))
 
 
 def _add(digest: hashlib._Hash, part: str) -> None:

@@ -6,7 +6,9 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from allranks.errors import InputError
 from allranks.hardware.cuda import RELEASES
+from allranks.sdk.build_context import DOCKERFILE, dockerfile_text
 
 _NAME = re.compile(r"(?:azureml:)?(?P<name>[^:@/]+)(?::(?P<version>[^:@/]+)|@(?P<label>[^:@/]+))?")
 _REGISTRY = re.compile(
@@ -102,8 +104,8 @@ def cuda_version(environment: Environment) -> str:
     """
     if environment.folder:
         try:
-            text = Path(environment.folder, environment.dockerfile or "Dockerfile").read_text(encoding="utf-8")
-        except (OSError, ValueError):
+            text = dockerfile_text(Path(environment.folder, environment.dockerfile or DOCKERFILE))
+        except InputError:
             return ""
         row = _ROW.search(text)
         return row[1] if row else next(filter(None, map(_stated, _IMAGE.findall(text))), "")

@@ -13,10 +13,11 @@ from allranks.catalog import shipped_folder, shipped_specs
 from allranks.catalog.find import find_specs
 from allranks.catalog.variants import TABLE
 from allranks.errors import InputError, Problem, did_you_mean
+from allranks.images.find import REGISTERED
+from allranks.sdk.build_context import context_of
 
 TEMPLATE = Path(__file__).with_name("template")
 PIPELINES = "pipelines"
-_INCLUDE = re.compile(rb"^  - (\S+)\n", re.MULTILINE)
 _ENVIRONMENT = re.compile(rb"^environment: file:(\S+)/environment\.yaml$", re.MULTILINE)
 
 
@@ -161,22 +162,9 @@ def _environments(component: Path) -> Iterator[Path]:
 
 
 def _files(place: Path) -> dict[str, bytes]:
-    """Return the files of a shipped folder by their paths in the project."""
+    """Return the files of a shipped folder by their paths in the project: an environment's as they are uploaded."""
     folder = shipped_folder() / place
     files = files_below(folder)
-    for name, content in list(files.items()):
-        if name.endswith("component.yaml"):
-            files |= _with_own_code(name, content, folder)
+    if (folder / REGISTERED).is_file():
+        files = {name: path.read_bytes() for name, path in context_of(folder).files.items()}
     return {f"{place.as_posix()}/{name}": content for name, content in files.items()}
-
-
-def _with_own_code(name: str, spec: bytes, folder: Path) -> dict[str, bytes]:
-    """Return a spec, and beside it what it includes from outside of the component's folder, by name."""
-    files: dict[str, bytes] = {}
-    for match in _INCLUDE.finditer(spec):
-        include = Path(os.path.normpath((folder / name).parent / os.fsdecode(match[1])))
-        if not include.is_relative_to(folder):
-            spec = spec.replace(match[0], b"").replace(b"additional_includes:\n\n", b"\n")
-            target = Path(name).parent / include.name
-            files |= {(target / path).as_posix(): content for path, content in files_below(include).items()}
-    return {name: spec, **files}

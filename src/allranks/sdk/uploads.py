@@ -12,6 +12,7 @@ from typing import Any
 
 from allranks.errors import InputError, Problem
 from allranks.sdk import internals
+from allranks.sdk.build_context import context_of
 from allranks.sdk.files import FileList, is_archive, list_merged, list_path
 from allranks.sdk.paths import is_remote, located, shown
 from allranks.sdk.request import CodeRequest, ComponentRequest, EnvironmentRequest, JobRequest, NodeRequest
@@ -108,11 +109,6 @@ def code_at(path: Path, where: str, command: str, without: Collection[Path] = ()
     """Return the files of code without additional includes, a folder or a file, with the runtime if they or the command
     use it. without: as for `code_of`. Raise InputError like `code_of`."""
     return with_runtime(_not_empty(list_path(path, where, without), where), command, where)
-
-
-def context_of(folder: Path, where: str = "") -> FileList:
-    """Return the files of an environment's build context. Raise InputError if a file cannot be read."""
-    return list_path(folder, where or str(folder))
 
 
 def uploads_of(job: JobRequest) -> list[Upload]:

@@ -1,29 +1,29 @@
-"""Check the environments of any project: files for `az ml environment create`, conda files and Dockerfiles.
+"""The rules of environments: files for `az ml environment create`, conda files and Dockerfiles.
 
-Nothing is expected of them but what Azure ML needs, except of the environment.yaml of this project's style.
+Nothing is expected of them but what Azure ML needs.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from allranks.checks.environment.dockerfile import secrets
 from allranks.checks.plan.settings import CONDA, IMAGE, is_moving
 from allranks.errors import InputError, Problem, Rule
-from allranks.images.dockerfile import VERSION, labels_of, read
-from allranks.images.find import DOCKERFILE as DOCKERFILE_NAME
-from allranks.images.find import REGISTERED, EnvironmentFolder
+from allranks.images.find import REGISTERED
 from allranks.images.packages import conda_problems
 from allranks.sdk import bounded_yaml, internals, validation_errors
+from allranks.sdk.build_context import DOCKERFILE, dockerfile_text
 from allranks.sdk.session import quiet
 from allranks.sdk.spec_files import files_below
 from allranks.sdk.validation_errors import unknown_key
 from allranks.sdk.yaml_lines import at, read_mapping
+from allranks.secrets import is_secret_name, secrets_in
 
 _SCHEMA = "environment.schema"
 
@@ -44,7 +44,7 @@ def _is_environment(file: Path) -> bool:
     try:
         document: Any = bounded_yaml.load_file(file)
     except (OSError, ValueError, yaml.YAMLError):
-        return False
+        return file.name == REGISTERED
     if not isinstance(document, dict):
         return False
     if _SCHEMA in str(document.get("$schema", "")).lower():
@@ -102,7 +102,7 @@ def registration(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _build_context(file: Path, build: Mapping[str, Any]) -> Iterator[Problem]:
-    path, name = build.get("path"), str(build.get("dockerfile_path") or "Dockerfile")
+    path, name = build.get("path"), str(build.get("dockerfile_path") or DOCKERFILE)
     if not isinstance(path, str) or "://" in path or is_template(path):
         return
     folder = file.parent / path
@@ -160,7 +160,7 @@ def conda(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
         yield from CONDA.mark(conda_problems(specification, path))
 
 
-DOCKERFILE = Rule.error(
+NO_STAGE = Rule.error(
     "dockerfile",
     "The Dockerfile has no FROM, or cannot be read.",
     "Docker, Dockerfile reference: a Dockerfile must begin with a FROM instruction",
@@ -174,6 +174,9 @@ SECRET = Rule.warning(
 )
 
 
+_FROM = re.compile(r"^FROM +(?:--\S+ +)*(?P<image>\S+)(?: +AS +(?P<stage>\S+))?", re.MULTILINE | re.IGNORECASE)
+
+
 def build_context(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield what is wrong with the build context of an environment, if it is on this machine."""
     build = document.get("build")
@@ -181,53 +184,47 @@ def build_context(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
     if not isinstance(build, dict) or not isinstance(path, str) or "://" in path or is_template(path):
         return
     folder = file.parent / path
-    dockerfile = folder / str(build.get("dockerfile_path") or "Dockerfile")
+    dockerfile = folder / str(build.get("dockerfile_path") or DOCKERFILE)
     if not os.path.isfile(dockerfile):
         return
     try:
-        parsed = read(dockerfile)
+        stages = list(_FROM.finditer(dockerfile_text(dockerfile)))
     except InputError as error:
-        yield from DOCKERFILE.mark(error.problems)
+        yield from NO_STAGE.mark(error.problems)
         return
-    stages = {stage.name for stage in parsed.stages}
-    for stage in parsed.stages:
-        # FROM --platform=linux/amd64 IMAGE AS NAME
-        image = next((word for word in stage.image.split() if not word.startswith("--")), "")
-        if image not in stages and image != "scratch" and not is_template(image) and is_moving(image):
-            yield IMAGE.problem(f"{dockerfile}:{stage.start.line}", f"FROM {image}", "an image that does not change")
-    as_folder = EnvironmentFolder(folder.name, folder, parsed, dict(document), {})
-    yield from SECRET.mark(secrets(as_folder, folder))
+    if not stages:
+        yield NO_STAGE.problem(str(dockerfile), "no FROM", "at least one stage")
+    names = {"scratch", *(stage["stage"] for stage in stages)}
+    for number, line in enumerate(dockerfile.read_text(encoding="utf-8").splitlines(), 1):
+        image = match["image"] if (match := _FROM.match(line)) else ""
+        if image not in names and not is_template(image) and is_moving(image):
+            yield IMAGE.problem(f"{dockerfile}:{number}", f"FROM {image}", "an image that does not change")
+    yield from _secrets(folder, dockerfile.name)
 
 
-def own_registration(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
-    """Check that azure-ai-ml loads environment.yaml, and that its name and build context are the folder's."""
-    path = environment.file(REGISTERED)
-    name = environment.registered.get("name")
-    # A prefix keeps the environments of several projects apart in a workspace.
-    if name != environment.name and not str(name).endswith(f"-{environment.name}"):
-        expected = f"{environment.name!r}, the folder's name, with any prefix: 'PROJECT-{environment.name}'"
-        yield Problem(at(path, "name"), f"name {name!r}", expected, f"write: name: {environment.name}")
-    build = environment.registered.get("build")
-    file = build.get("dockerfile_path", DOCKERFILE_NAME) if isinstance(build, dict) else None
-    if not isinstance(build, dict) or build.get("path") != "." or file != DOCKERFILE_NAME:
-        yield Problem(at(path, "build"), f"build {build}", "the folder itself", "write: build: {path: .}")
-    yield from refused(path, environment.registered)
+_SETTING = re.compile(r"^\s*(?:ARG|ENV)\s+(?P<settings>\S.*)", re.IGNORECASE)
+_PAIR = re.compile(r"(\w+)=[^\s$]")
+_OLD_PAIR = re.compile(r"(\w+)\s+[^\s$]")
+"""``ENV NAME value``, which Docker still accepts."""
+_SEARCHED = (".in", ".sh", ".txt", ".yaml", ".yml")
 
 
-def labels(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
-    """Check that environment.yaml has the labels that follow from the Dockerfile's table."""
-    path, registered = environment.file(REGISTERED), environment.registered
-    expected = labels_of(environment.dockerfile)
-    fix = f"run: allranks environments sync {environment.name}"
-    if not expected.version:
-        where = f"{environment.dockerfile.path}:1"
-        yield Problem(where, f"no ARG {VERSION} in the table", f"ARG {VERSION}=1.0.0", "add the line under the first")
-    for key, value in (("version", expected.version), ("description", expected.description)):
-        if str(registered.get(key, "")) != value:
-            yield Problem(at(path, key), f"{key} {registered.get(key)!r}", repr(value), fix)
-    tags = registered.get("tags") or {}
-    for name in {**expected.tags, **tags}:
-        if (tag := tags.get(name)) != (wanted := expected.tags.get(name)):
-            where = at(path, "tags", name)
-            description = f"tag {name}: {tag}" if name in tags else f"no tag {name}"
-            yield Problem(where, description, f"{name}: {wanted}" if wanted else "no such tag", fix)
+def _secrets(folder: Path, dockerfile: str) -> Iterator[Problem]:
+    """Yield a problem for each secret in a line, and for each variable of the image that is named like a secret."""
+    for path in sorted(folder.iterdir()):
+        if path.name != dockerfile and path.suffix not in _SEARCHED:
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            names = _secret_names(line) if path.name == dockerfile else []
+            kinds = [f"a value for {name}" for name in names] or sorted(set(secrets_in(line).values()))
+            yield from (SECRET.problem(f"{path}:{number}", kind, "an image without secrets") for kind in kinds)
+
+
+def _secret_names(line: str) -> list[str]:
+    """Return the secret-like names that a line of a Dockerfile sets to a value."""
+    setting = _SETTING.match(line)
+    if setting is None:
+        return []
+    first = _OLD_PAIR.match(setting["settings"])
+    names = [first[1]] if first else _PAIR.findall(setting["settings"])
+    return [name for name in names if is_secret_name(name)]

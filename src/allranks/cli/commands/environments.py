@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 
+from allranks.catalog import shipped_folder
 from allranks.checks import Findings
-from allranks.checks import environment as environment_checks
 from allranks.checks.environment import check_files
-from allranks.cli.console import console, errors, print_written, to_json
+from allranks.cli.console import console, errors, to_json
 from allranks.cli.lazy_group import lazy_group
 from allranks.cli.options import JsonOption, argument, option
 from allranks.cli.values import settings_of
@@ -21,12 +22,9 @@ from allranks.cli.views.problems import print_warnings
 from allranks.errors import InputError, Problem
 from allranks.images.build import build as build_image
 from allranks.images.build import engine as found_engine
-from allranks.images.dockerfile import labels_of
 from allranks.images.find import environments_folder, find_environments
-from allranks.images.inside.probe_commands import as_text, is_right
-from allranks.images.sync import sync as write
-from allranks.images.verify import expectations
 from allranks.images.verify import verify as verify_image
+from allranks.sdk.paths import shown
 
 EnvironmentsOption: TypeAlias = Annotated[
     Path | None, option("--folder", "Folder with environments. Default: environments/ in this folder or a parent.")
@@ -41,7 +39,6 @@ app = lazy_group(
     {
         "list": "List the environments of a project and what they contain.",
         "check": "Check environments without building them.",
-        "sync": "Update the files that are generated from the Dockerfiles.",
         "build": "Build an environment's image with buildah, podman or Docker.",
         "verify": "Verify that an image contains what its environment declares.",
     },
@@ -52,22 +49,19 @@ app = lazy_group(
 def list_(folder: EnvironmentsOption = None, json: JsonOption = False) -> None:
     """List the environments of a project and what they contain."""
 
-    rows = [(environment, labels_of(environment.dockerfile)) for environment in find_environments(folder)]
+    keys = ("version", "description", "tags")
+    environments = find_environments(folder)
     if json:
         entries = [
-            {
-                "name": environment.name,
-                "registered_as": environment.registered.get("name"),
-                "folder": str(environment.folder),
-            }
-            | {"version": labels.version, "description": labels.description, "tags": dict(labels.tags)}
-            for environment, labels in rows
+            {"name": each.name, "registered_as": each.registered.get("name"), "folder": str(each.folder)}
+            | {key: each.registered.get(key) for key in keys}
+            for each in environments
         ]
         print(to_json(entries))
         return
     table = table_of("!environment", "version", "what it is")
-    for environment, labels in rows:
-        table.add_row(environment.name, labels.version, labels.description)
+    for each in environments:
+        table.add_row(each.name, *(str(each.registered.get(key, "")) for key in keys[:2]))
     print_whole(console(), table)
 
 
@@ -81,30 +75,22 @@ def check(
         ),
     ] = None,
     folder: EnvironmentsOption = None,
-    strict: Annotated[bool, option("--strict", "For paths: warnings are problems too, and so is advice.")] = False,
+    strict: Annotated[bool, option("--strict", "Warnings are problems too, and so is advice.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Check environments without building them.
 
-    A name is an environment of this project's style, with a Dockerfile and expect.yaml. A path is an environment of any
-    project: a YAML file with image or build, or a folder, whose environments at any depth are checked for what Azure ML
-    needs, together with their conda files and Dockerfiles; `allranks why --codes` lists the rules.
+    An environment is a YAML file with image or build. In a folder, those at any depth are checked. The rules are what
+    Azure ML needs of them, together with their conda files and Dockerfiles; `allranks why --codes` lists them.
 
     Print every problem with file and line. Exit with 2 if there are any.
     """
 
-    given = names or []
-    paths = [name for name in given if _is_path(name)]
-    own = [name for name in given if name not in paths]
     checked: list[str] = []
     found: list[Problem] = []
-    if own or not paths:
-        found += _check_own(own, folder, checked)
-    for path in paths:
-        if not Path(path).exists():
-            raise InputError(Problem(path, "there is no such file or folder", "an environment's YAML, or a folder"))
-        files, in_files = check_files(Path(path))
-        checked += map(str, files)
+    for path in _paths(names or (), folder):
+        files, in_files = check_files(path)
+        checked += map(shown, files)
         found += in_files.found
     findings = Findings(tuple(found)).strict() if strict else Findings(tuple(found))
     if json:
@@ -119,48 +105,17 @@ def check(
     console().print(f"{', '.join(checked)}: no problems{hidden}", soft_wrap=True)
 
 
-def _is_path(name: str) -> bool:
-    """Return whether an argument is a path: it has a separator, or it is the name of a YAML file, or it is a dot."""
-    return "/" in name or name in (".", "..") or Path(name).suffix.lower() in (".yaml", ".yml")
-
-
-def _check_own(names: Sequence[str], folder: Path | None, checked: list[str]) -> list[Problem]:
-    """Check environments of a project by name, add their names, and return what was found."""
-    root = folder or environments_folder(Path.cwd())
-    found: list[Problem] = []
-    for environment in find_environments(root, tuple(names)):
-        found += environment_checks.check(environment, root)
-        checked.append(environment.name)
-    return found
-
-
-def sync(
-    names: Annotated[
-        list[str] | None,
-        argument("NAME", "Names of environments. Default: all."),
-    ] = None,
-    variant: Annotated[
-        str | None,
-        option(
-            "--variant",
-            "CUDA release to build with, from variants.yaml: cuda12 or cuda13. Default: the folders' own.",
-            "NAME",
-        ),
-    ] = None,
-    folder: EnvironmentsOption = None,
-) -> None:
-    """Update the files that are generated from the Dockerfiles.
-
-    Copy the stages of the base into the other Dockerfiles, and write version, description and tags into each
-    environment.yaml. With --variant, first write the images, versions and pinned libraries of that CUDA release.
-    """
-
-    root = folder or environments_folder(Path.cwd())
-    if variant is not None and names:
-        # The others would keep a base of another CUDA.
-        found = f"it is given together with {', '.join(names)}"
-        raise InputError(Problem("--variant", found, "one CUDA release for all environments", "omit the names"))
-    print_written(write(find_environments(root, tuple(names or ())), root, variant))
+def _paths(names: Sequence[str], folder: Path | None) -> Iterator[Path]:
+    """Yield what to check: files and folders as they are, and the folders of names of environments."""
+    if not names:
+        yield folder or environments_folder(Path.cwd())
+    for name in names:
+        if "/" not in name and name not in (".", "..") and not name.endswith((".yaml", ".yml")):
+            yield from (each.folder for each in find_environments(folder, (name,)))
+        elif os.path.exists(name):
+            yield Path(name)
+        else:
+            raise InputError(Problem(name, "there is no such file or folder", "an environment's YAML, or a folder"))
 
 
 def build(
@@ -171,7 +126,8 @@ def build(
         option("--base-image", "Debian or Ubuntu image to build from for CPUs, with its rdma-core."),
     ] = None,
     arguments: Annotated[
-        list[str] | None, option("--build-arg", "Override a row of the version table. May be repeated.", "NAME=VALUE")
+        list[str] | None,
+        option("--build-arg", "Value of an argument of the Dockerfile. May be repeated.", "NAME=VALUE"),
     ] = None,
     options: Annotated[
         list[str] | None, option("--engine-option", "Argument that is passed to the engine. May be repeated.")
@@ -187,7 +143,7 @@ def build(
     (environment,) = find_environments(folder, (name,))
     tag = tag or f"localhost/{environment.registered.get('name', name)}"
     overrides = settings_of(arguments, option="--build-arg", example="TORCH=2.13.0")
-    code = build_image(environment, found_engine(engine), tag, base_image, overrides, tuple(options or ()))
+    code = build_image(environment.folder, found_engine(engine), tag, base_image, overrides, options or ())
     if code != 0:
         errors().print(f"the build failed with exit code {code}; there is no image {tag}")
         raise typer.Exit(1)
@@ -208,7 +164,6 @@ def verify(
     """
 
     (chosen,) = find_environments(folder, (environment,))
-    findings = list(verify_image(image, expectations(chosen), found_engine(engine)))
-    print(to_json(findings) if json else as_text(findings))
-    if not is_right(findings):
+    code = shipped_folder() / "components/diagnosis/verify_environment"
+    if verify_image(image, chosen.expectations(), found_engine(engine), code, ["--json"] if json else []):
         raise typer.Exit(1)

@@ -139,7 +139,7 @@ def explanations() -> dict[str, Explanation]:
 def rule_explanations() -> dict[str, Explanation]:
     """Return the rules by code. Rules of components come first, then those of pipelines and environments."""
 
-    rules = (*component.catalogue(), *plan.catalogue(), *environment.catalogue(), *environment.own_catalogue())
+    rules = (*component.catalogue(), *plan.catalogue(), *environment.catalogue())
     return {rule.code: Explanation(rule.code, _text(rule)) for rule in rules}
 
 

@@ -16,13 +16,11 @@ from allranks.plan.assets.mapping_file import interpreter_in
 from allranks.plan.environment import NO_ENVIRONMENT, Environment, registered
 from allranks.plan.reader.context import Context
 from allranks.sdk import specs, yaml_lines
+from allranks.sdk.build_context import DOCKERFILE, context_of
 from allranks.sdk.compilation import environment_request
 from allranks.sdk.paths import shown
 from allranks.sdk.request import EnvironmentRequest
 from allranks.sdk.rules import ENVIRONMENT_EMPTY
-from allranks.sdk.uploads import context_of
-
-_DOCKERFILE = "Dockerfile"
 
 
 def local(environment: EnvironmentRequest | str | None, place: StepPlace, context: Context) -> Environment:
@@ -61,7 +59,7 @@ def read(environment: EnvironmentRequest | str | None, place: StepPlace, context
         image=environment.image,
         conda=_short(digest.of_text(definition)) if definition else "",
         context=_context(environment, place, context) if has_context else "",
-        dockerfile=(environment.dockerfile or _DOCKERFILE) if has_context else "",
+        dockerfile=(environment.dockerfile or DOCKERFILE) if has_context else "",
         folder=str(environment.folder or ""),
         definition=definition,
         file=environment.conda_file or environment.file,
@@ -82,7 +80,7 @@ def _name_in_file(environment: EnvironmentRequest) -> str:
 def of_folder(folder: Path, place: StepPlace, context: Context) -> Environment:
     """Return the environment of a build context, as `read` returns it for only the context."""
     name = specs.environment_name(folder / "environment.yaml")
-    return Environment(name, context=_digest(folder, place, context), dockerfile=_DOCKERFILE, folder=str(folder))
+    return Environment(name, context=_digest(folder, place, context), dockerfile=DOCKERFILE, folder=str(folder))
 
 
 def of_file(path: Path, place: StepPlace, context: Context) -> Environment:
@@ -111,9 +109,7 @@ def _context(environment: EnvironmentRequest, place: StepPlace, context: Context
 
 def _digest(folder: Path, place: StepPlace, context: Context) -> str:
     try:
-        files = context_of(folder, place.key("environment.build.path")).files
-        content = (part for name, file in files.items() for part in (name, digest.of_path(file)))
-        return _short(digest.of_text(*content))
+        return _short(digest.of_files(context_of(folder, place.key("environment.build.path")).files))
     except InputError as error:
         context.problems += error.problems
         return ""

@@ -13,7 +13,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from .probe_commands import Finding, first_version, last_line, output, satisfies
+from probe_commands import Finding, first_version, last_line, output, satisfies
 
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 

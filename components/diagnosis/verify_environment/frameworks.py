@@ -11,8 +11,8 @@ from importlib.metadata import version as installed
 from importlib.util import find_spec
 from typing import Any
 
-from .probe_commands import Finding, of_python
-from .system import version
+from probe_commands import Finding, of_python
+from system import version
 
 
 def packages(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:

@@ -1,6 +1,6 @@
 """What the probes share: findings and their text, a program's output, the result of Python code, versions.
 
-Standard library only, because this runs inside environments. No function raises.
+No function raises.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 
@@ -76,12 +75,6 @@ def of_python(code: str) -> Any:
     if line is not None:
         return json.loads(line.removeprefix("ANSWER "))
     return last_line(text) or f"exit code {exit_code}"
-
-
-def place() -> str:
-    """Return the folder to import this package from, also for a copy."""
-    package = __package__ or ""
-    return str(Path(__file__).resolve().parents[package.count(".") + 1])
 
 
 def last_line(text: str) -> str:

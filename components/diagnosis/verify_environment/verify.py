@@ -1,8 +1,10 @@
 """Check the expectations of an environment inside its container.
 
-    python -m inside EXPECTATIONS [--variant "cpu distribution"] [--json] [--report FILE]
+    python verify.py EXPECTATIONS [--variant "cpu distribution"] [--json] [--report FOLDER]
 
 EXPECTATIONS is an expect.yaml, or the same as JSON, which needs no PyYAML. Exits with 1 where something is wrong.
+
+It runs in images too that have nothing else of this project: it needs only the standard library and what it checks.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from . import frameworks, ranks, system
-from .probe_commands import Finding, as_data, as_text, is_right
+import frameworks
+import ranks
+import system
+from probe_commands import Finding, as_data, as_text, is_right
 
 PROBES: dict[str, Any] = {
     "python": system.python,
@@ -34,14 +38,19 @@ PROBES: dict[str, Any] = {
     "ranks": ranks.ranks,
 }
 EVERY, TAGS = "every", "tags"
+WORDS = {"cuda", "cpu", "doca", "distribution"}
+"""The words of the other sections' names: the devices and the kinds of OFED that an image is built for."""
 UNMEASURED = {"base-image"}
 
 
 def findings(expectations: dict[str, Any], variant: set[str]) -> list[Finding]:
     """Return the findings of the probes in this variant's sections, and of the tags."""
     facts: dict[str, str] = {}
+    known_words = f"{EVERY}, or words of {', '.join(sorted(WORDS))}"
     results: list[Finding] = []
     for section, probes in expectations.items():
+        if section not in (EVERY, TAGS) and not set(section.split()) <= WORDS:
+            results.append(Finding(f"section {section}", known_words, "no such section", False))
         if section != TAGS and (section == EVERY or set(section.split()) <= variant):
             for name, value in (probes or {}).items():
                 probe = PROBES.get(name)

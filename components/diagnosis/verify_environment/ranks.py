@@ -1,6 +1,6 @@
 """Check that Open MPI's mpirun starts real ranks, and that they can all-reduce.
 
-Run as a program, it is one of the ranks: python -m inside.ranks KIND FOLDER.
+Run as a program, it is one of the ranks: python ranks.py KIND FOLDER.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from .probe_commands import Finding, last_line, output, place
+from probe_commands import Finding, last_line, output
 
 SECONDS = 180
 
@@ -25,18 +25,12 @@ def _run(count: int, kind: str) -> Finding:
     what = f"{count} ranks under mpirun" + ("" if kind == "none" else f", all-reduce by {kind}")
     with tempfile.TemporaryDirectory(prefix="ranks-") as folder:
         command = ["mpirun", "-np", str(count), "--oversubscribe", "--bind-to", "none", "--host", f"localhost:{count}"]
-        import_folder = place()
-        env = {
-            **os.environ,
-            "OMPI_MCA_mpi_yield_when_idle": "1",
-            "PYTHONPATH": import_folder,
-            "GLOO_SOCKET_IFNAME": "lo",
-        }
+        env = {**os.environ, "OMPI_MCA_mpi_yield_when_idle": "1", "GLOO_SOCKET_IFNAME": "lo"}
         # Processes in a container may not read each other's memory; Open MPI would warn on every message.
         env["OMPI_MCA_btl_vader_single_copy_mechanism"] = "none"
         if os.geteuid() == 0:
             env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-        program = [sys.executable, "-m", f"{__package__}.ranks", kind, folder]
+        program = [sys.executable, __file__, kind, folder]
         code, text = output(*command, *program, env=env, seconds=SECONDS)
         reports = sorted(path.read_text(encoding="utf-8") for path in Path(folder).glob("rank-*"))
     total = "-" if kind == "none" else str(sum(range(1, count + 1)))

@@ -1,0 +1,1 @@
+../variants/cuda12/images.Dockerfile
