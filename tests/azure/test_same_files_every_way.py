@@ -59,7 +59,12 @@ RUNTIME = {
     if path.is_file() and path.suffix != ".pyc"
 }
 """What is added, because greet.py imports it."""
-CONTEXT = {"Dockerfile": "FROM ubuntu:24.04 AS small\n", "environment.yaml": "name: small\nbuild: {path: .}\n"}
+CONTEXT = {
+    "Dockerfile": "FROM ubuntu:24.04 AS base\nFROM base AS small\nCOPY setup.sh /\n",
+    "environment.yaml": "name: small\nbuild: {path: .}\n",
+    "setup.sh": "true\n",
+}
+"""What leaves of the build context: its Dockerfile includes its first line, and setup.sh is a link."""
 SECRET = "s3cr3t"
 
 
@@ -72,6 +77,11 @@ def project(tmp_path: Path) -> Path:
     files |= {f"environments/small/{name}": text for name, text in CONTEXT.items()}
     for name, text in files.items():
         write(folder, name, text)
+    base, *own = CONTEXT["Dockerfile"].splitlines(keepends=True)
+    write(folder, "environments/small/Dockerfile", "".join(["# allranks: include ../base.Dockerfile\n", *own]))
+    write(folder, "environments/base.Dockerfile", base)
+    (folder / "environments/small/setup.sh").rename(folder / "environments/setup.sh")
+    (folder / "environments/small/setup.sh").symlink_to("../setup.sh")
     (folder / "components/greet/linked").symlink_to("../../lib")
     (folder / "components/greet/sibling").symlink_to(tmp_path / "sibling")
     write(folder, "pipeline.yaml", PIPELINE)
@@ -93,6 +103,10 @@ def content(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+def texts(files: dict[str, bytes]) -> dict[str, str]:
+    return {name: content.decode() for name, content in files.items()}
+
+
 def of_snapshot(azure: FakeAzure, project: Path, command: Command) -> dict[str, bytes]:
     snapshots = project.parent / "snapshots"
     first, second = read_plan(str(project / "pipeline.yaml"), {}, snapshots).graph.nodes
@@ -104,21 +118,21 @@ def of_snapshot(azure: FakeAzure, project: Path, command: Command) -> dict[str, 
 def of_submit(azure: FakeAzure, project: Path, command: Command) -> dict[str, bytes]:
     done = command("submit", "pipeline.yaml", "--no-stream")
     assert done.code == 0, done.err
-    assert uploaded(azure, "Dockerfile").keys() == CONTEXT.keys()
+    assert texts(uploaded(azure, "Dockerfile")) == CONTEXT
     return uploaded(azure, "greet.py")
 
 
 def of_register(azure: FakeAzure, project: Path, command: Command) -> dict[str, bytes]:
     done = command("register")
     assert done.code == 0, done.err
-    assert uploaded(azure, "Dockerfile").keys() == CONTEXT.keys()
+    assert texts(uploaded(azure, "Dockerfile")) == CONTEXT
     return uploaded(azure, "greet.py")
 
 
 def of_export(azure: FakeAzure, project: Path, command: Command) -> dict[str, bytes]:
     done = command("register", "--to", str(project.parent / "out"))
     assert done.code == 0, done.err
-    assert content(project.parent / "out/environments/small/context").keys() == CONTEXT.keys()
+    assert texts(content(project.parent / "out/environments/small/context")) == CONTEXT
     return content(project.parent / "out/components/greet/code")
 
 
@@ -143,7 +157,7 @@ def test_the_same_files_leave_every_way(
     sent = way(azure, project, command)
     archive = sent.pop("notes.zip")
     runtime = {name: sent.pop(name) for name in list(sent) if name.startswith("allranks/")}
-    assert {name: text.decode() for name, text in sent.items()} == SENT
+    assert texts(sent) == SENT
     assert runtime == RUNTIME
     assert archive.count(b"note.txt") == 2, "once in the archive, and in its directory"
     assert b"id_rsa" not in archive

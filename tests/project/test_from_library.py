@@ -33,5 +33,8 @@ def test_copied_components_are_complete_with_their_environments(tmp_path: Path) 
         "components/image_classification/prepare_images",
     }
     assert content(environment)["Dockerfile"] == b"FROM mine\n"
+    copied = content(tmp_path / "environments/openmpi-ofed")
+    assert b"\nFROM ofed AS base\n" in copied["Dockerfile"]
+    assert copied["setup_mpi.sh"] == (shipped_folder() / "environments/shared/setup_mpi.sh").read_bytes()
     checked = called("check", "components", folder=tmp_path)
     assert (checked.code, checked.out.startswith("components: 11 components, no problems")) == (0, True)

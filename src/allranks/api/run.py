@@ -225,7 +225,7 @@ def run(
     faults:      injected once each, such as ``kill:rank=3,step=20`` or ``evict:instance=1,after=10s``, as
                  ``allranks run --fault`` takes them; needs the package allranks-lab
     environment: how environments are realised here, unless ``allranks.yaml`` says so: host (this Python), venv (the
-                 packages of the definition from PyPI), conda, or auto: the first that is true to it
+                 pip packages of the definition), conda, container, or auto: the first that is true to it
     stand_ins:   by step, the folder with its outputs, so that it need not run: an entry for each, or its only output
     folder:      the workspace; default: the `.allranks` folder of the current folder or a parent
 

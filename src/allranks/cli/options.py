@@ -119,8 +119,8 @@ EnvironmentOption: TypeAlias = Annotated[
     typer.Option(
         "--environment",
         help="How environments are realised here, unless allranks.yaml says so. host: the Python of allranks. venv: a "
-        "virtual environment with the Python and the packages of the definition, from PyPI. conda: by micromamba or "
-        "conda. container: its image, built by buildah, podman or Docker. auto: the first that is true to the "
+        "virtual environment with the Python and the pip packages of the definition. conda: its conda file, by "
+        "micromamba. container: its image, built by buildah, podman or Docker. auto: the first that is true to the "
         "definition; what differs is printed.",
     ),
 ]

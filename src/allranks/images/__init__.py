@@ -1,1 +1,1 @@
-"""The environments of a project: one folder each, checked against the version table of its Dockerfile."""
+"""The environments of a project and of steps: find, build, verify, and make them on this machine."""

@@ -15,11 +15,9 @@ from string import Template
 from allranks.errors import InputError, Problem
 from allranks.sdk.build_context import DOCKERFILE, context_of, dockerfile_text
 
-ENGINES = ("buildah", "podman", "docker")
-"""In order of preference: buildah needs neither a daemon nor a runtime."""
-
-PACKAGES = {"buildah": "buildah", "podman": "podman", "docker": "docker.io"}
-"""The package of each engine on Debian and Ubuntu."""
+ENGINES = {"buildah": "buildah", "podman": "podman", "docker": "docker.io"}
+"""The programs, in order of preference, and their packages on Debian and Ubuntu. buildah needs neither a daemon nor a
+runtime."""
 
 ON_CPU = {"DEVICE": "cpu", "OFED": "distribution"}
 """Arguments of this project's Dockerfiles on a machine without GPUs."""
@@ -38,19 +36,15 @@ class Engine:
 
 def engine(name: str | None = None) -> Engine:
     """Return the engine of that name, or the first one installed. Raise InputError if there is none."""
+    # Docker's client alone cannot build.
+    has_daemon = bool(os.environ.get("DOCKER_HOST")) or Path("/var/run/docker.sock").exists()
     for candidate in (name,) if name else ENGINES:
         path = shutil.which(candidate)
-        if path and (candidate != "docker" or name or _daemon()):
+        if path and (candidate != "docker" or name or has_daemon):
             return Engine(candidate, path)
-    package = PACKAGES.get(name or "", PACKAGES["buildah"])
     found = f"no {name}" if name else f"none of {', '.join(ENGINES)} on this machine"
-    fix = f"on Debian or Ubuntu: apt-get install {package}"
+    fix = f"on Debian or Ubuntu: apt-get install {ENGINES.get(name or '', 'buildah')}"
     raise InputError(Problem("building and running images", found, f"one of {', '.join(ENGINES)}", fix))
-
-
-def _daemon() -> bool:
-    """Return whether Docker's daemon may be running: the client alone cannot build."""
-    return bool(os.environ.get("DOCKER_HOST")) or Path("/var/run/docker.sock").exists()
 
 
 def build_command(engine: Engine, folder: Path, dockerfile: str, tag: str, options: Sequence[str]) -> list[str]:
