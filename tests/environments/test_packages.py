@@ -81,7 +81,7 @@ def test_the_image_is_named_unless_it_is_pythons(tmp_path: Path) -> None:
 DOCKERFILE = """\
 ARG SIX=1.16
 FROM --platform=linux/amd64 python:3.10 AS base
-RUN pip install --no-cache-dir six==${SIX} "idna>=3,<4"
+RUN pip --quiet install --no-cache-dir six==${SIX} "idna>=3,<4"
 # RUN pip install never
 FROM mine:1 AS other
 RUN --mount=type=cache,target=/x pip install six==${SIX} \\

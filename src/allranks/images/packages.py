@@ -186,7 +186,7 @@ def place_of(file: Path, text: str) -> str:
 
 
 _INSTRUCTION = re.compile(r"^(FROM|RUN) (.*)", re.MULTILINE | re.IGNORECASE)
-_PIP = re.compile(r"(?:^|[\s/])pip[\d.]* install (.*)")
+_PIP = re.compile(r"(?:^|[\s/])pip[\d.]*(?: -\S+)* install (.*)")
 _CONDA = re.compile(r"(?:^|[\s/])(?:conda|mamba|micromamba) .*(?:-f|--file)[ =](\S+)")
 
 

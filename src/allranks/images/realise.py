@@ -51,7 +51,7 @@ def realise(environment: Environment, how: str, report: Report, *, makes: bool =
         note = "its definition is not on this machine, so that it runs with the Python of allranks"
         return Realised(HOST, notes=(f"{note} (allranks.yaml may name a file, see docs/names.md)",))
     if how == HOST:
-        return Realised(HOST, notes=tuple(_differences(found or Packages())))
+        return Realised(HOST, notes=tuple(_differences(environment, found or Packages(), how)))
     where = f"environment {environment.name}" if environment.name else f"environment {environment}"
     file = Path(environment.file or Path(environment.folder, environment.dockerfile or DOCKERFILE))
     needed = {CONDA: ("conda file", environment.definition), CONTAINER: ("image", is_image)}
@@ -71,7 +71,7 @@ def realise(environment: Environment, how: str, report: Report, *, makes: bool =
         cache.make(folder, create[how], report)
     if how == CONTAINER:
         return Realised(how, rootfs.interpreter(folder / rootfs.FOLDER))
-    return Realised(how, folder / "bin" / "python", tuple(_differences(found, how)))
+    return Realised(how, folder / "bin" / "python", tuple(_differences(environment, found, how)))
 
 
 def _automatic(environment: Environment, found: Packages | None, installer: str) -> str:
@@ -88,9 +88,9 @@ def _automatic(environment: Environment, found: Packages | None, installer: str)
     return HOST if is_here and not installer else VENV
 
 
-def _differences(found: Packages, how: str = HOST) -> Iterator[str]:
+def _differences(environment: Environment, found: Packages, how: str) -> Iterator[str]:
     if found.conda_packages and how != CONDA:
-        names = ", ".join(found.conda_packages)
-        yield f"left out: {names}; --environment conda installs them, with micromamba on PATH"
+        way = "conda installs them, with micromamba on PATH" if environment.definition else "container has them"
+        yield f"left out: {', '.join(found.conda_packages)}; --environment {way}"
     if found.unused:
         yield f"not used: {', '.join(found.unused)}"
