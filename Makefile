@@ -25,7 +25,7 @@ LAUNCHES ?= 25
 
 demo: $(VENV)/.demo
 	$(BIN)/allranks run pipelines/image_classification.py $(ARGS)
-demo-lm: $(VENV)/.demo-lm # A GPT of 3 million parameters, by DeepSpeed ZeRO 2 under MPI.
+demo-lm: $(VENV)/.demo-lm # A Llama of 3 million parameters, by DeepSpeed ZeRO 2 under MPI.
 	$(BIN)/allranks run pipelines/language_model.py --set launch=mpi --set strategy=deepspeed $(ARGS)
 	$(BIN)/allranks logs latest sample
 
@@ -78,7 +78,7 @@ $(VENV)/.torch: $(VENV)/.torch-package
 $(VENV)/.demo: pyproject.toml | $(VENV)/.torch
 	@install/packages.sh $(VENV) "the packages of make demo (240 MB)" --editable ".[images]" && touch $@
 $(VENV)/.demo-lm: pyproject.toml | $(VENV)/.torch
-	@install/packages.sh $(VENV) "the packages of make demo-lm (230 MB)" --editable ".[text,mpi,deepspeed]" && touch $@
+	@install/packages.sh $(VENV) "the packages of make demo-lm (245 MB)" --editable ".[text,mpi,deepspeed]" && touch $@
 $(VENV)/.build: environments/horovod/build-requirements.txt | $(VENV)/.torch
 	@install/packages.sh $(VENV) "what Horovod's build needs (25 MB)" --requirement $< && touch $@
 $(VENV)/.dev: pyproject.toml $(PACKAGES:%=%/pyproject.toml) | $(VENV)/.build

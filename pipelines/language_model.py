@@ -34,7 +34,7 @@ LAUNCHES = {
 @pipeline(
     name="language_model",
     display_name="Language model",
-    description="Prepares text, trains a GPT on all ranks, evaluates it on all ranks, samples text and registers it.",
+    description="Prepares text, trains a Llama on all ranks, evaluates it on all ranks, samples text and registers it.",
     non_pipeline_inputs=["launch"],
 )
 def language_model(

@@ -78,7 +78,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def tokenizing(recipe: Callable[[str], Any], base: Path) -> Any:
-    tokenizer = recipe("base_model").read_tokenizer(recipe("base_model").find(base, "base_model"))
+    tokenizer = recipe("model_folder").read_tokenizer(recipe("model_folder").find(base, "base_model"))
     return recipe("tokens").Tokenizing(tokenizer, 64)
 
 
@@ -173,7 +173,7 @@ def test_data_for_another_objective_are_refused(recipe: Callable[[str], Any]) ->
 def test_a_model_of_another_kind_is_refused(recipe: Callable[[str], Any], base: Path, tmp_path: Path) -> None:
     from transformers import BertConfig, BertForSequenceClassification
 
-    models, causal = recipe("base_model"), recipe("causal_model")
+    models, causal = recipe("model_folder"), recipe("causal_model")
     with pytest.raises(InputError, match=r"input base_model: no config.json"):
         models.find(tmp_path, "base_model")
     shape = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
@@ -197,7 +197,7 @@ def test_a_model_of_another_kind_is_refused(recipe: Callable[[str], Any], base: 
 
 def test_adapters_that_the_model_cannot_have_are_refused(recipe: Callable[[str], Any], base: Path) -> None:
     adapters = recipe("adapters")
-    model = recipe("causal_model").load(recipe("base_model").find(base, "base_model"), torch.float32)
+    model = recipe("causal_model").load(recipe("model_folder").find(base, "base_model"), torch.float32)
     adapters.check(4, "all-linear", model)
     adapters.check(16, "q_proj, v_proj", model)
     with pytest.raises(InputError, match="input target_modules: qkv, which this model does not have"):
@@ -271,7 +271,7 @@ def test_an_eviction_ends_an_evaluation_and_the_trainer_saves(recipe: Callable[[
 def test_examples_that_share_a_sequence_do_not_attend_to_each_other(recipe: Callable[[str], Any], base: Path) -> None:
     from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
-    model = recipe("causal_model").load(recipe("base_model").find(base, "base_model"), torch.float32).eval()
+    model = recipe("causal_model").load(recipe("model_folder").find(base, "base_model"), torch.float32).eval()
     examples = [[5, 6, 7, 8], [9, 10, 11], [12, 13, 14, 15, 16]]
     packed = {"input_ids": [token for example in examples for token in example], "seq_lengths": [4, 3, 5]}
     batch = DataCollatorForLanguageModeling(pad_token_id=0, padding_free=True)([packed])

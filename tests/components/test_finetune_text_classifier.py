@@ -60,7 +60,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(recipe: Callable[[str], Any], base: Path) -> tuple[Any, Any]:
-    models = recipe("base_model")
+    models = recipe("model_folder")
     folder = models.find(base, "base_model")
     return folder, models.read_tokenizer(folder)
 

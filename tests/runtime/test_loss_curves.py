@@ -1,4 +1,4 @@
-"""A small GPT trains on two ranks as in one process: accumulation, clipping, a schedule, and 16-bit precisions."""
+"""A small Llama trains on two ranks as in one process: accumulation, clipping, a schedule, and 16-bit precisions."""
 
 from __future__ import annotations
 

@@ -11,9 +11,10 @@ from datasets import Dataset
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
-from allranks_steps.finetuning import causal_model, records, tokens
-from allranks_steps.finetuning.scoring import score, summarize
+from allranks_steps.finetuning import records, tokens
 from allranks_steps.json_files import write_json
+from allranks_steps.text import causal_model
+from allranks_steps.text.scoring import score, summarize
 
 
 def evaluate(ranks: runtime.Ranks) -> None:

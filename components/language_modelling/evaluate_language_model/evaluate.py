@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import torch
-from scoring import score, summary
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks_steps.json_files import write_json
-from allranks_steps.text.language_model import BadModel, LanguageModel, read, vocabulary
+from allranks_steps.text import causal_model
 from allranks_steps.text.prepared_text import read_description, read_tokenizer, read_tokens
-from allranks_steps.text.windows import Windows
+from allranks_steps.text.scoring import score, summarize
+from allranks_steps.text.windows import Scored
 
 
 def evaluate(ranks: runtime.Ranks) -> None:
@@ -23,13 +24,14 @@ def evaluate(ranks: runtime.Ranks) -> None:
     if len(tokens) < 2:
         found = f"{len(tokens)} token(s) in the split {args.split}"
         raise InputError(Problem("input data", found, "at least two", "give more text to prepare_text"))
-    model = load(args.model, args.data)
-    windows = Windows(tokens, model.shape.max_seq_length)
-    batch_size, dtype = args.per_device_eval_batch_size, getattr(torch, args.precision)
-    sums = score(model.network.to(ranks.device), windows, batch_size, dtype, ranks)
+    model = load(args.model, args.data, getattr(torch, args.precision)).to(ranks.device)
+    examples = Scored(tokens, model.config.max_position_embeddings)
+    table = score(model, examples, args.per_device_eval_batch_size, ranks.device)
     if not ranks.is_main:
         return
-    scores = summary(sums, description.bytes[args.split])
+    scores = summarize(table)
+    # Comparable between tokenizers: the loss of all tokens in bits, per byte of the text in UTF-8.
+    scores["bits_per_byte"] = scores["count"] * scores["loss"] / math.log(2) / description.bytes[args.split]
     content: dict[str, Any] = {"split": args.split, "source": description.source} | scores
     logged = {f"{args.split}_{name}": value for name, value in scores.items() if name != "count"}
     text = f"{args.split} perplexity {scores['perplexity']:.2f} on {scores['count']:,} tokens"
@@ -44,13 +46,10 @@ def evaluate(ranks: runtime.Ranks) -> None:
     print(text)
 
 
-def load(folder: Path, data: Path) -> LanguageModel:
+def load(folder: Path, data: Path, dtype: torch.dtype) -> Any:
     """Load the model. Raise InputError if there is none, or its tokenizer is not that of the data."""
-    try:
-        model = read(folder)
-    except BadModel as error:
-        raise InputError(Problem("input model", str(error))) from None
-    known, used = vocabulary(model.tokenizer.to_str()), vocabulary(read_tokenizer(data))
+    found, tokenizer = causal_model.open_causal(folder, "model")
+    known, used = tokenizer.get_vocab(), read_tokenizer(data).get_vocab()
     if known != used:
         raise InputError(
             Problem(
@@ -60,7 +59,7 @@ def load(folder: Path, data: Path) -> LanguageModel:
                 fix="give the text that the model was trained on, or its tokenizer.json to prepare_text",
             )
         )
-    return model
+    return causal_model.load(found, dtype)
 
 
 if __name__ == "__main__":

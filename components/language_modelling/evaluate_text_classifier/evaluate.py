@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from allranks import runtime
 from allranks_steps.finetuning import classified_texts, classifier, records
-from allranks_steps.finetuning.base_model import open_model
 from allranks_steps.finetuning.classified_texts import Columns
 from allranks_steps.finetuning.classifier_scores import confusion, metrics, predict
 from allranks_steps.json_files import write_json
+from allranks_steps.text.model_folder import open_model
 
 
 def evaluate(ranks: runtime.Ranks) -> None:

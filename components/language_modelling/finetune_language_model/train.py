@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from argparse import Namespace
-from pathlib import Path
 from typing import Any
 
 import adapters
@@ -17,18 +16,12 @@ from transformers import PrinterCallback, Trainer, TrainingArguments
 from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import full_output_refused
-from allranks_steps.finetuning import causal_model, records, tokens, trainer_settings, training
-from allranks_steps.finetuning.base_model import ADAPTER, WITHIN, ModelFolder
+from allranks_steps.finetuning import records, tokens, trainer_settings, training
 from allranks_steps.finetuning.progress import Progress
-from allranks_steps.text.mlflow_model import write_mlflow_model
-
-PARAMS = {
-    "max_new_tokens": ("long", 128),
-    "temperature": ("double", 0.0),
-    "top_p": ("double", 1.0),
-    "seed": ("long", 0),
-    "chat": ("boolean", True),
-}
+from allranks_steps.text import causal_model
+from allranks_steps.text.mlflow_model import GENERATION, LANGUAGE_MODEL, write_mlflow_model
+from allranks_steps.text.model_folder import ADAPTER, WITHIN, ModelFolder
+from allranks_steps.text.scoring import Record
 
 
 def train(ranks: runtime.Ranks) -> None:
@@ -107,7 +100,7 @@ def examples(part: Dataset, parameter: str, args: Namespace, tokenizer: Any, set
         raise InputError(Problem("input objective", f"{args.objective}, and {found}", expected, "change one of both"))
     tokenizing = tokens.Tokenizing(tokenizer, args.max_seq_length, args.completion_only_loss)
 
-    def checked(record: tokens.Record, number: int) -> tokens.Record:
+    def checked(record: Record, number: int) -> Record:
         tokenizing.preference(record, number)  # TRL's own messages name no record
         return tokens.with_prompt(record)
 
@@ -153,8 +146,7 @@ def save(trainer: Trainer, folder: ModelFolder, tokenizer: Any, args: Namespace,
     if ranks.is_main:
         tokenizer.save_pretrained(weights)
         packages = ["torch", "transformers", *([] if args.method == "full" or args.merge else ["peft"])]
-        served_by = Path(__file__).with_name("served_language_model.py")
-        write_mlflow_model(args.model, WITHIN, served_by, packages, PARAMS)
+        write_mlflow_model(args.model, LANGUAGE_MODEL, packages, GENERATION)
     ranks.barrier()
 
 

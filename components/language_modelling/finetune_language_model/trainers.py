@@ -9,9 +9,8 @@ from typing import Any
 from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer
 
 from allranks_steps.finetuning.progress import EvaluationEnded
-from allranks_steps.finetuning.scoring import score, summarize
-from allranks_steps.finetuning.tokens import Record
 from allranks_steps.finetuning.training import ExactTrainer
+from allranks_steps.text.scoring import Record, score, summarize
 
 
 class ExactSFTTrainer(ExactTrainer, SFTTrainer):  # type: ignore[misc]  # TRL is untyped here

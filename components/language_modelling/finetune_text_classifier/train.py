@@ -13,11 +13,11 @@ from allranks import runtime
 from allranks.errors import InputError
 from allranks.runtime.output_room import full_output_refused
 from allranks_steps.finetuning import classified_texts, classifier, records, trainer_settings, training
-from allranks_steps.finetuning.base_model import WITHIN, open_model
 from allranks_steps.finetuning.classified_texts import Columns
 from allranks_steps.finetuning.classifier_scores import metrics, predict
 from allranks_steps.finetuning.progress import Progress
 from allranks_steps.text.mlflow_model import write_mlflow_model
+from allranks_steps.text.model_folder import WITHIN, open_model
 
 
 class ExactTrainer(training.ExactTrainer):
@@ -69,7 +69,7 @@ def train(ranks: runtime.Ranks) -> None:
         training.save_weights(trainer, args.model / WITHIN)
         if ranks.is_main:
             served_by = Path(__file__).with_name("served_text_classifier.py")
-            write_mlflow_model(args.model, WITHIN, served_by, ("torch", "transformers"))
+            write_mlflow_model(args.model, served_by, ("torch", "transformers"))
     ranks.barrier()
 
 

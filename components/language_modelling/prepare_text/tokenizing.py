@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
+from tokenizers import ByteLevelBPETokenizer, Tokenizer
 
 from allranks.errors import InputError, Problem
-from allranks_steps.text import byte_level_bpe
 
 END = "<|end|>"
 """The end token of a tokenizer that is trained here."""
@@ -22,14 +21,15 @@ END_TOKENS = (END, "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|im_en
 
 def train(texts: Iterable[str], vocabulary_size: int) -> Tokenizer:
     """Train a tokenizer of vocabulary_size tokens with END. Raise InputError if the texts give too few tokens."""
-    tokenizer = byte_level_bpe.train(texts, vocabulary_size, [END])
+    tokenizer = ByteLevelBPETokenizer()
+    tokenizer.train_from_iterator(texts, vocabulary_size, 0, show_progress=False, special_tokens=[END])
     size = tokenizer.get_vocab_size()
     if size < vocabulary_size:
         found = f"{vocabulary_size}, and the training files give {size} tokens"
         raise InputError(
             Problem("input vocabulary_size", found, f"at most {size}", "make it smaller, or give more text")
         )
-    return tokenizer
+    return Tokenizer.from_str(tokenizer.to_str())
 
 
 def read(file: Path) -> Tokenizer:

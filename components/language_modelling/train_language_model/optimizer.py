@@ -1,4 +1,4 @@
-"""AdamW for a GPT."""
+"""AdamW for a language model."""
 
 from __future__ import annotations
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from argparse import Namespace
 from dataclasses import dataclass
 
-from allranks.errors import InputError, Problem
-from allranks_steps.text.gpt import Shape
+from transformers import LlamaConfig
+
+from allranks_steps.text.llama import configuration
 
 
 @dataclass(frozen=True)
 class Preset:
-    """The shape of a model size without its vocabulary, and its highest learning rate for Adam.
+    """The dimensions of a model size without its vocabulary, and its highest learning rate for Adam.
 
     The number of parameters in a size's name includes the embeddings of a vocabulary of 32,000 to 50,000 tokens (of
     2,048 in 3M, and 8,192 in 30M).
@@ -41,55 +42,37 @@ PRESETS = {
     "7B": Preset(4096, 32, 32, 32, 11008, 4096, False, 3e-4),
 }
 
-OVERRIDES = (
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "num_key_value_heads",
-    "intermediate_size",
-    "max_seq_length",
-)
+KEYS = {
+    "hidden_size": "hidden_size",
+    "num_hidden_layers": "num_hidden_layers",
+    "num_attention_heads": "num_attention_heads",
+    "num_key_value_heads": "num_key_value_heads",
+    "intermediate_size": "intermediate_size",
+    "max_seq_length": "max_position_embeddings",
+}
+"""The inputs that override single dimensions, and their keys in Llama's configuration."""
 
 
-def shape(args: Namespace, vocabulary_size: int) -> Shape:
-    """Return the shape of args.model_size, with the dimensions in OVERRIDES that args gives (not None).
+def config(args: Namespace, vocabulary_size: int, end: int) -> LlamaConfig:
+    """Return the configuration of args.model_size, with the dimensions in KEYS that args gives (not None).
 
     Unless it is given, intermediate_size follows hidden_size, and num_key_value_heads follows num_attention_heads.
+
+    end: id of the token that ends a text, and that the next one starts after
+
     Raise InputError if the dimensions do not fit together.
     """
     preset = PRESETS[args.model_size]
-    given = {name: getattr(args, name) for name in OVERRIDES if getattr(args, name) is not None}
-    values = {name: getattr(preset, name) for name in OVERRIDES} | given
+    given = {name: getattr(args, name) for name in KEYS if getattr(args, name) is not None}
+    values = {name: getattr(preset, name) for name in KEYS} | given
     if "hidden_size" in given and "intermediate_size" not in given:
         values["intermediate_size"] = -(-given["hidden_size"] * 8 // 3 // 64) * 64
     if "num_attention_heads" in given and "num_key_value_heads" not in given:
         values["num_key_value_heads"] = given["num_attention_heads"]
-    found = Shape(vocabulary_size, **values, tie_word_embeddings=preset.tie_word_embeddings)
-    check(found)
-    return found
-
-
-def check(shape: Shape) -> None:
-    """Raise InputError if the dimensions do not fit together."""
-    problems = []
-    heads, shared = shape.num_attention_heads, shape.num_key_value_heads
-    if shape.hidden_size % (2 * heads):
-        problems.append(
-            Problem(
-                "input num_attention_heads",
-                f"{heads} heads with a hidden_size of {shape.hidden_size}",
-                "heads of an even size: hidden_size a multiple of 2 * num_attention_heads",
-                "change num_attention_heads or hidden_size",
-            )
-        )
-    if heads % shared:
-        problems.append(
-            Problem(
-                "input num_key_value_heads",
-                f"{shared} for {heads} attention heads",
-                "a divisor of num_attention_heads",
-                "change num_key_value_heads or num_attention_heads",
-            )
-        )
-    if problems:
-        raise InputError.of(problems)
+    return configuration(
+        vocab_size=vocabulary_size,
+        bos_token_id=end,
+        eos_token_id=end,
+        tie_word_embeddings=preset.tie_word_embeddings,
+        **{KEYS[name]: value for name, value in values.items()},
+    )

@@ -1,4 +1,4 @@
-"""The trained model in MLflow's format, as a text model that continues prompts."""
+"""The trained model in Transformers' format, within an MLflow model that continues prompts."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from allranks_steps.text.gpt import Shape
-from allranks_steps.text.language_model import WITHIN, write_config, write_weights
-from allranks_steps.text.mlflow_model import write_mlflow_model
+from tokenizers import Tokenizer
+from transformers import LlamaConfig, PreTrainedTokenizerFast
 
-PARAMS = {
-    "max_tokens": ("long", 100),
-    "temperature": ("double", 0.8),
-    "top_k": ("long", 50),
-    "seed": ("long", 0),
-}
-CODE = ("__init__.py", "json_files.py", *(f"text/{name}.py" for name in ("gpt", "language_model", "generation")))
+from allranks_steps.text.llama import save_network
+from allranks_steps.text.mlflow_model import GENERATION, LANGUAGE_MODEL, write_mlflow_model
+from allranks_steps.text.model_folder import WITHIN
+
+PARAMS = GENERATION | {"temperature": ("double", 0.8)}
 
 
-def save(folder: Path, weights: Mapping[str, Any], shape: Shape, tokenizer: str, end: int) -> None:
-    """Write the model: MLmodel, the required code, and the files of `language_model` in WITHIN."""
-    write_config(folder / WITHIN, shape, tokenizer, end)
-    served_by = Path(__file__).with_name("served_model.py")
-    write_mlflow_model(folder, WITHIN, served_by, ("torch", "tokenizers", "safetensors"), PARAMS, CODE)
-    write_weights(folder / WITHIN, weights, shape)
+def save(folder: Path, config: LlamaConfig, weights: Mapping[str, Any], tokenizer: Tokenizer, end: str) -> None:
+    """Write the MLflow model.
+
+    weights: state dict of the network
+    end:     the token that ends a text
+    """
+    save_network(folder / WITHIN, config, weights)
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token=end, eos_token=end, pad_token=end)
+    fast.save_pretrained(folder / WITHIN)
+    write_mlflow_model(folder, LANGUAGE_MODEL, ("torch", "transformers"), PARAMS)

@@ -1,4 +1,4 @@
-"""What a training starts with: the shape and weights of its model, its settings and steps, room for its outputs."""
+"""What a training starts with: the model's configuration and weights, settings and steps, room for its outputs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import presets
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
+from torch import Tensor
+from transformers import LlamaConfig
+from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import outputs_of_training, require_room
-from allranks_steps.text.gpt import Block, Gpt, Shape
-from allranks_steps.text.language_model import TOKENIZER, BadModel, files, read_shape, read_weights, vocabulary
+from allranks_steps.text import model_folder
+from allranks_steps.text.llama import Llama
+from allranks_steps.text.prepared_text import Description
 
 DEFAULTS = {
     "per_device_train_batch_size": 8,
@@ -27,35 +34,35 @@ CHECKPOINT_VALUES = 3
 """Values that a checkpoint holds for each parameter: the weight, and Adam's two moments."""
 
 
-def shape(args: Namespace, size: int, data_tokenizer: str) -> Shape:
-    """Return the shape of the model to train. Raise InputError.
+def config(args: Namespace, data: Description, tokenizer: Tokenizer) -> LlamaConfig:
+    """Return the configuration of the model to train. Raise InputError.
 
-    size, data_tokenizer: of the data: the size of its vocabulary, its tokenizer as JSON
+    data, tokenizer: of the prepared text
     """
     if args.initial_model is None:
-        return presets.shape(args, size)
-    try:
-        found, _ = read_shape(args.initial_model)
-        tokenizer = (files(args.initial_model) / TOKENIZER).read_text(encoding="utf-8")
-    except (BadModel, OSError) as error:
-        raise InputError(Problem("input initial_model", str(error))) from None
+        return presets.config(args, data.vocabulary_size, data.end)
+    folder = model_folder.find(args.initial_model, "initial_model")
+    found, own = model_folder.read_config(folder), model_folder.read_tokenizer(folder)
+    if found.model_type != "llama":
+        fix = "give a model of the type llama"
+        raise InputError(Problem("input initial_model", f"the model_type is {found.model_type}", "llama", fix))
     problems = [
         Problem(
             f"input {name}",
-            f"{getattr(args, name)}, and {getattr(found, name)} in initial_model",
+            f"{getattr(args, name)}, and {getattr(found, key)} in initial_model",
             "the dimensions of the initial model",
             f"omit {name}",
         )
-        for name in presets.OVERRIDES
-        if getattr(args, name) not in (None, getattr(found, name))
+        for name, key in presets.KEYS.items()
+        if getattr(args, name) not in (None, getattr(found, key))
     ]
-    if found.vocabulary_size != size or vocabulary(tokenizer) != vocabulary(data_tokenizer):
+    if found.vocab_size != data.vocabulary_size or own.get_vocab() != tokenizer.get_vocab():
         problems.append(
             Problem(
                 "input initial_model",
-                f"{found.vocabulary_size} tokens; the data has another tokenizer, with {size}",
+                f"{found.vocab_size} tokens; the data has another tokenizer, with {data.vocabulary_size}",
                 "text that was prepared with the model's tokenizer",
-                f"give prepare_text the model's {TOKENIZER} as its tokenizer",
+                "give prepare_text the model's tokenizer.json as its tokenizer",
             )
         )
     if problems:
@@ -63,27 +70,36 @@ def shape(args: Namespace, size: int, data_tokenizer: str) -> Shape:
     return found
 
 
-def build(shape: Shape, initial_model: Path | None) -> Callable[[], Gpt]:
+def build(config: LlamaConfig, initial_model: Path | None) -> Callable[[], Llama]:
     """Return a function that builds the model, with the weights of the initial model if there is one.
 
     Raise InputError if they cannot be read.
     """
     if initial_model is None:
-        return lambda: Gpt(shape)
+        return lambda: Llama(config)
+    folder = model_folder.find(initial_model, "initial_model").weights
+    weights: dict[str, Tensor] = {}
     try:
-        weights = read_weights(initial_model)
-    except BadModel as error:
-        raise InputError(Problem("input initial_model", str(error))) from None
+        for file in sorted(folder.glob("*.safetensors")):
+            weights |= load_file(file)  # mapped, so that the ranks of an instance share its pages
+        if config.tie_word_embeddings:
+            weights = {"lm_head.weight": weights["model.embed_tokens.weight"], **weights}
+    except (OSError, SafetensorError, KeyError) as error:
+        raise _unusable(f"the weights in {folder} are damaged: {error}") from None
 
-    def built() -> Gpt:
-        model = Gpt(shape)
+    def built() -> Llama:
+        model = Llama(config)
         try:
             model.load_state_dict(weights)
         except RuntimeError as error:
-            raise InputError(Problem("input initial_model", str(error))) from None
+            raise _unusable(" ".join(str(error).split())[:300]) from None
         return model
 
     return built
+
+
+def _unusable(found: str) -> InputError:
+    return InputError(Problem("input initial_model", found, "the output `model` of a training", "train it again"))
 
 
 def resolved(args: Namespace, world_size: int) -> Namespace:
@@ -109,7 +125,7 @@ def settings(args: Namespace, warmup_steps: int, total_steps: int, passes_per_ba
         precision=args.precision,
         tf32=args.tf32,
         compile=args.compile,
-        blocks=(Block,),
+        blocks=(LlamaDecoderLayer,),
         activation_checkpointing=args.activation_checkpointing,
         shard_group_size=args.shard_group_size,
         deepspeed_stage=args.deepspeed_stage,

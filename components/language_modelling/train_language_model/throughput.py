@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import torch
-
-from allranks_steps.text.gpt import Shape
+from transformers import LlamaConfig
 
 PEAK_TFLOPS = {
     "H200": 989.5,
@@ -30,15 +29,15 @@ FULL_TF32 = 0.5
 WITHOUT_TF32 = ("V100", "T4")
 
 
-def flops_per_token(shape: Shape, parameters: int) -> int:
+def flops_per_token(config: LlamaConfig, parameters: int) -> int:
     """Return the floating-point operations of the forward and backward pass of one token.
 
     6 for each parameter that is multiplied with it, and 12 * layers * hidden size * sequence length for attention
     (Chowdhery et al., "PaLM", arXiv:2204.02311, appendix B). Recomputed activations do not count.
     """
-    looked_up = 0 if shape.tie_word_embeddings else shape.vocabulary_size * shape.hidden_size
-    attention = 12 * shape.num_hidden_layers * shape.hidden_size * shape.max_seq_length
-    return 6 * (parameters - looked_up) + attention
+    looked_up = 0 if config.tie_word_embeddings else config.vocab_size * config.hidden_size
+    attention = 12 * config.num_hidden_layers * config.hidden_size * config.max_position_embeddings
+    return int(6 * (parameters - looked_up) + attention)
 
 
 def peak_flops(device: torch.device, precision: str, tf32: bool) -> float | None:

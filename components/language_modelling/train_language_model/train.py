@@ -1,4 +1,4 @@
-"""Train a GPT on all ranks, by the chosen strategy and under any launch."""
+"""Train a Llama on all ranks, by the chosen strategy and under any launch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from allranks import runtime
 from allranks.runtime.output_room import full_output_refused
 from allranks_steps.history import History
 from allranks_steps.schedule import Schedule
-from allranks_steps.text.gpt import parameter_count
 from allranks_steps.text.prepared_text import read_description, read_tokenizer, read_tokens, verify
 from allranks_steps.text.windows import Windows, divided
 
@@ -25,9 +24,10 @@ def train(ranks: runtime.Ranks) -> None:
     given = runtime.arguments()
     args = start.resolved(given, ranks.full_world_size)
     data, tokenizer = read_description(args.data), read_tokenizer(args.data)
-    shape = start.shape(args, data.vocabulary_size, tokenizer)
+    config = start.config(args, data, tokenizer)
+    max_seq_length = config.max_position_embeddings
     windows, validation = (
-        Windows(read_tokens(args.data, data, split), shape.max_seq_length) for split in ("train", "validation")
+        Windows(read_tokens(args.data, data, split), max_seq_length) for split in ("train", "validation")
     )
     training_data.require_batch(windows, args.per_device_train_batch_size, ranks.full_world_size)
     if args.eval_steps:
@@ -44,7 +44,7 @@ def train(ranks: runtime.Ranks) -> None:
         seed=args.seed,
         drop_last=True,
     )
-    build = start.build(shape, args.initial_model)
+    build = start.build(config, args.initial_model)
     settings = start.settings(args, warmup_steps, total, sampler.passes_per_batch)
     if args.verify_data:
         shards = [shard for shards in data.shards.values() for shard in shards]
@@ -52,7 +52,7 @@ def train(ranks: runtime.Ranks) -> None:
 
     torch.manual_seed(args.seed)
     model = ranks.strategy.create(build)
-    parameters = parameter_count(model)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
     start.check_room(args, parameters, ranks)
     training = ranks.strategy.prepare(
         model,
@@ -73,7 +73,7 @@ def train(ranks: runtime.Ranks) -> None:
     step = checkpoints.load(start_from=args.resume_from_checkpoint, start_from_name="input resume_from_checkpoint")
     start.check_resumed(step, total, args.max_steps)
 
-    tokens_per_step = batch_size * args.gradient_accumulation_steps * shape.max_seq_length
+    tokens_per_step = batch_size * args.gradient_accumulation_steps * max_seq_length
     about = {
         "strategy": args.strategy,
         "deepspeed_stage": args.deepspeed_stage,
@@ -88,7 +88,7 @@ def train(ranks: runtime.Ranks) -> None:
         by = f"on {ranks.world_size} ranks by {args.strategy} in {args.precision}"
         print(f"{parameters:,} parameters {by}, {total:,} steps", flush=True)
     peak = peak_flops(ranks.device, args.precision, args.tf32)
-    utilization_of_token = None if peak is None else flops_per_token(shape, parameters) / (peak * ranks.world_size)
+    utilization_of_token = None if peak is None else flops_per_token(config, parameters) / (peak * ranks.world_size)
     log = TrainingLog(ranks, history, total, utilization_of_token)
 
     def evaluate() -> None:
@@ -142,7 +142,7 @@ def train(ranks: runtime.Ranks) -> None:
     if ranks.is_main:
         history.write(args.history, about | measured_on)
         with full_output_refused("output model", args.model):
-            save(args.model, weights, shape, tokenizer, data.end)
+            save(args.model, config, weights, tokenizer, str(tokenizer.id_to_token(data.end)))
     ranks.barrier()
 
 

@@ -1,4 +1,4 @@
-"""The loss curves of a small GPT by several strategies, one after another in one process group; rank 0 prints them.
+"""The loss curves of a small Llama by several strategies, one after another in one process group; rank 0 prints them.
 
 loss_curves.py STEPS NAME:PRECISION ...
 """
@@ -15,19 +15,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn, optim
 from torch.nn import functional
+from transformers import LlamaConfig, LlamaForCausalLM
+from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 
 from allranks import runtime
 from allranks.runtime import strategies
-from allranks_steps.text.gpt import Block, Gpt, Shape
 
-SHAPE = Shape(
-    vocabulary_size=128,
-    max_seq_length=16,
+CONFIG = LlamaConfig(
+    vocab_size=128,
+    max_position_embeddings=16,
     hidden_size=32,
     num_hidden_layers=2,
     num_attention_heads=2,
-    num_key_value_heads=2,
     intermediate_size=64,
+    use_cache=False,
 )
 BATCH, ACCUMULATION, MAX_GRAD_NORM = 8, 2, 1.0
 TEXT = torch.tensor([min(byte, 127) for byte in inspect.getsource(source).encode()])
@@ -36,12 +37,12 @@ TEXT = torch.tensor([min(byte, 127) for byte in inspect.getsource(source).encode
 def batch(number: int) -> Tensor:
     """Return windows of text of one token more than a block."""
     generator = torch.Generator().manual_seed(number)
-    starts = torch.randint(len(TEXT) - SHAPE.max_seq_length - 1, (BATCH, 1), generator=generator)
-    return TEXT[starts + torch.arange(SHAPE.max_seq_length + 1)]
+    starts = torch.randint(len(TEXT) - CONFIG.max_position_embeddings - 1, (BATCH, 1), generator=generator)
+    return TEXT[starts + torch.arange(CONFIG.max_position_embeddings + 1)]
 
 
 def loss_of(model: nn.Module, tokens: Tensor) -> Tensor:
-    return functional.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+    return functional.cross_entropy(model(tokens[:, :-1]).logits.flatten(0, 1), tokens[:, 1:].flatten())
 
 
 def schedule(steps: int) -> Callable[[optim.Optimizer], Any]:
@@ -55,7 +56,7 @@ def optimizer_of(model: nn.Module) -> optim.Optimizer:
 def one_process(steps: int) -> dict[str, list[float]]:
     """An ordinary loop, without a strategy."""
     torch.manual_seed(0)
-    model = Gpt(SHAPE)
+    model = LlamaForCausalLM(CONFIG)
     optimizer = optimizer_of(model)
     scheduler = schedule(steps)(optimizer)
     losses, norms, rates = [], [], []
@@ -78,12 +79,12 @@ def by_strategy(name: str, precision: str, steps: int, ranks: runtime.Ranks) -> 
     deepspeed_stage = int(name.removeprefix("zero")) if name.startswith("zero") else None
     strategy = strategies.strategy("deepspeed" if name.startswith("zero") else name, ranks.device)
     torch.manual_seed(0)
-    model = strategy.create(lambda: Gpt(SHAPE))
+    model = strategy.create(lambda: LlamaForCausalLM(CONFIG))
     settings = runtime.TrainingSettings(
         gradient_accumulation_steps=ACCUMULATION,
         max_grad_norm=MAX_GRAD_NORM,
         precision=precision,
-        blocks=(Block,),
+        blocks=(LlamaDecoderLayer,),
         deepspeed_stage=deepspeed_stage,
     )
     training = strategy.prepare(model, optimizer_of(model), settings, schedule(steps))

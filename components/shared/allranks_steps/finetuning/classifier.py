@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForSequenceClassification
 
-from allranks_steps.finetuning.base_model import ModelFolder, load_weights
+from allranks_steps.text.model_folder import ModelFolder, load_weights
 
 
 def load(folder: ModelFolder, pad_token_id: int, **config: Any) -> Any:

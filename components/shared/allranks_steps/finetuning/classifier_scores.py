@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from allranks_steps.finetuning.each_once import each_once
+from allranks_steps.text.each_once import each_once
 
 Record = dict[str, Any]
 

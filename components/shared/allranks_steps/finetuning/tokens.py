@@ -19,16 +19,13 @@ from typing import Any
 from jinja2 import TemplateError
 
 from allranks.errors import InputError, Problem
-
-IGNORED = -100
-"""The label of a token that is not scored, as Transformers' losses have it."""
+from allranks_steps.text.scoring import IGNORED, Record
 
 COLUMNS = (("messages",), ("prompt", "completion"), ("text",))
 """The columns of records for supervised fine-tuning."""
 
 PREFERENCE = ("chosen", "rejected")
 
-Record = dict[str, Any]
 Message = dict[str, str]
 
 

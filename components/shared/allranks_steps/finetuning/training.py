@@ -12,8 +12,8 @@ from transformers import Trainer
 from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks_steps.finetuning.progress import EvaluationEnded, Progress, resume_from
-from allranks_steps.finetuning.tokens import Record
 from allranks_steps.finetuning.trainer_settings import step_size
+from allranks_steps.text.scoring import Record
 
 
 class ExactTrainer(Trainer):  # type: ignore[misc]  # Transformers is untyped here

@@ -6,28 +6,39 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-PACKAGE = Path(__file__).parents[1]
+from allranks_steps.text.model_folder import WITHIN
+
+if TYPE_CHECKING:  # An import is what copies a module beside a component's code.
+    from allranks_steps.text import served_language_model  # noqa: F401
+
+GENERATION = {
+    "max_new_tokens": ("long", 128),
+    "temperature": ("double", 0.0),
+    "top_k": ("long", 50),
+    "top_p": ("double", 1.0),
+    "seed": ("long", 0),
+    "chat": ("boolean", True),
+}
+"""MLflow's type and the default of each parameter of a language model: temperature 0 takes the most likely token;
+top_k 0 samples from all tokens; chat is whether a prompt is a user's message or a text to continue."""
+
+LANGUAGE_MODEL = Path(__file__).with_name("served_language_model.py")
+"""The Python model that takes the parameters of GENERATION."""
 
 
 def write_mlflow_model(
-    model: Path,
-    within: str,
-    served_by: Path,
-    packages: Iterable[str],
-    params: Mapping[str, tuple[str, object]] | None = None,
-    code: Sequence[str] = (),
+    model: Path, served_by: Path, packages: Iterable[str], params: Mapping[str, tuple[str, object]] | None = None
 ) -> None:
-    """Make a folder whose files are in place an MLflow model.
+    """Make a folder whose files are in WITHIN already an MLflow model.
 
-    within:    folder of the files in the model, with a config.json
     served_by: the file with the Python model
     packages:  what serving needs
     params:    MLflow's type and the default of each parameter of a model that maps texts to texts; None: no signature
-    code:      files of allranks_steps that the Python model imports
     """
     # A progress bar for a few local files is not useful.
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
@@ -42,26 +53,15 @@ def write_mlflow_model(
         # MLflow warns that there is no input example, and no type hints besides the signature.
         warnings.simplefilter("ignore", UserWarning)
         # MLflow copies artifacts. It gets the smallest file, and the others are in place already.
-        stub, skeleton, copied = Path(temporary, Path(within).name), Path(temporary, "model"), Path(temporary, "code")
+        stub, skeleton = Path(temporary, Path(WITHIN).name), Path(temporary, "model")
         stub.mkdir()
-        shutil.copy(model / within / "config.json", stub)
-        for name in code:
-            (copied / PACKAGE.name / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(PACKAGE / name, copied / PACKAGE.name / name)
+        shutil.copy(model / WITHIN / "config.json", stub)
         mlflow.pyfunc.save_model(
             skeleton,
             python_model=str(served_by),
-            code_paths=[str(copied / PACKAGE.name)] if code else None,
             artifacts={stub.name: str(stub)},
             signature=None if params is None else ModelSignature(texts, texts, ParamSchema(specs)),
-            pip_requirements=[*map(_pinned, packages), "mlflow", "pandas"],
+            pip_requirements=[*(f"{name}=={version(name).partition('+')[0]}" for name in packages), "mlflow", "pandas"],
         )
         # The output folder may exist: the platform creates it, and an earlier attempt may have written to it.
         shutil.copytree(skeleton, model, dirs_exist_ok=True)
-
-
-def _pinned(name: str) -> str:
-    try:
-        return f"{name}=={version(name).partition('+')[0]}"
-    except PackageNotFoundError:  # tokenizers: training does not need it
-        return name

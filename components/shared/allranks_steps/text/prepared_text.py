@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 
 from allranks.errors import InputError, Problem
 from allranks_steps.json_files import write_json
@@ -112,12 +113,12 @@ def read_description(folder: Path) -> Description:
     return description
 
 
-def read_tokenizer(folder: Path) -> str:
-    """Return the tokenizer as JSON. Raise InputError if it is missing."""
+def read_tokenizer(folder: Path) -> Tokenizer:
+    """Return the tokenizer. Raise InputError if it is missing or damaged."""
     try:
-        return (folder / TOKENIZER).read_text(encoding="utf-8")
-    except OSError as error:
-        raise _unusable(str(error)) from None
+        return Tokenizer.from_file(str(folder / TOKENIZER))
+    except Exception as error:  # `tokenizers` raises nothing more specific
+        raise _unusable(f"{folder / TOKENIZER} cannot be read: {error}") from None
 
 
 def write_description(folder: Path, description: Description) -> None:

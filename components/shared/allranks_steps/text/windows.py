@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -36,10 +37,24 @@ class Windows(Dataset[Tensor]):
         start = index * self.max_seq_length
         return torch.from_numpy(self.tokens[start : start + self.max_seq_length + 1].astype(np.int64))
 
-    def rest(self) -> Tensor:
-        """Return the tokens after the last window, with the one before them, (count,) int64; a single one if there are
-        none."""
-        return torch.from_numpy(self.tokens[len(self) * self.max_seq_length : len(self.tokens)].astype(np.int64))
+
+class Scored(Sequence[dict[str, Tensor]]):
+    """Sequences of tokens for `scoring.score`, in which each token but the first is scored once.
+
+    length: number of tokens in each but the last one
+    """
+
+    def __init__(self, tokens: TokenSequence, length: int) -> None:
+        self._tokens, self._step = tokens, max(1, length - 1)
+
+    def __len__(self) -> int:
+        return -(-max(0, len(self._tokens) - 1) // self._step)
+
+    def __getitem__(self, number: Any) -> Any:
+        start = range(len(self))[number] * self._step
+        # The first token has no prediction: it is the last one of the sequence before.
+        ids = torch.from_numpy(self._tokens[start : start + self._step + 1].astype(np.int64))
+        return {"input_ids": ids, "labels": ids}
 
 
 def divided(windows: Tensor) -> tuple[Tensor, Tensor]:

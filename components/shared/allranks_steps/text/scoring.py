@@ -9,9 +9,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from allranks_steps.finetuning.each_once import each_once
-from allranks_steps.finetuning.tokens import IGNORED, Record
+from allranks_steps.text.each_once import each_once
 from allranks_steps.text.token_scores import token_scores
+
+IGNORED = -100
+"""The label of a token that is not scored, as Transformers' losses have it."""
+
+Record = dict[str, Any]
 
 
 def score(

@@ -9,10 +9,10 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from allranks.errors import InputError, Problem
-from allranks_steps.finetuning.base_model import ModelFolder, load_weights, open_model
+from allranks_steps.text.model_folder import ModelFolder, load_weights, open_model
 
 
-def open_causal(place: Path, parameter: str, max_seq_length: int) -> tuple[ModelFolder, Any]:
+def open_causal(place: Path, parameter: str, max_seq_length: int = 0) -> tuple[ModelFolder, Any]:
     """Return the folders of a model and its tokenizer. Raise InputError as `open_model` and `check_kind` do."""
     folder, config, tokenizer = open_model(place, parameter, max_seq_length)
     check_kind(folder, config)
@@ -35,6 +35,12 @@ def load(folder: ModelFolder, dtype: torch.dtype, **options: Any) -> Any:
     model = load_weights(AutoModelForCausalLM, folder, dtype=dtype, **options)
     if folder.adapter is None:
         return model
-    from peft import PeftModel
+    try:
+        from peft import PeftModel
+    except ImportError:
+        found = f"{folder.adapter}, and the environment has no peft"
+        raise InputError(
+            Problem(f"input {folder.parameter}", found, "a merged adapter", "fine-tune with merge=true")
+        ) from None
 
     return PeftModel.from_pretrained(model, folder.adapter).merge_and_unload()
