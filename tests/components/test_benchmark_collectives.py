@@ -160,11 +160,12 @@ def test_three_ranks_measure_every_collective(benchmark: Any) -> None:
     assert found["verdict"]["text"] in ended.output
 
     page = (folder / "bandwidth/index.html").read_text()
-    assert not re.search(r"https?:|src=|href=|@import|url\(|\bnan\b|\binf\b", page)
+    assert not re.search(r'https?:|src=|href="[^#]|@import|url\([^#]|\bnan\b|\binf\b', page)
     drawn = [ElementTree.fromstring(picture) for picture in re.findall(r"<svg.*?</svg>", page, re.DOTALL)]
-    assert [len(list(picture.iter("circle"))) for picture in drawn] == [15, 15]
+    points = [sum("fill: var(--s" in use.get("style", "") for use in picture.iter("use")) for picture in drawn]
+    assert points == [15, 15]
     alone = ElementTree.parse(folder / "bandwidth/bandwidth.svg").getroot()
-    assert len(list(alone.iter("{http://www.w3.org/2000/svg}circle"))) == 15
+    assert {text.text for text in alone.iter("{http://www.w3.org/2000/svg}text")} >= {"all-reduce", "point to point"}
 
 
 @pytest.mark.slow

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from matplotlib.axes import Axes
 from scaling import Study
 
-from allranks_steps.charts.axis import Axis, Frame, LogAxis, dot, path, svg
+from allranks_steps.charts.figure import IDEAL, SERIES, inline, log_scale
 
 NARROW, WIDE = 520, 1076
 """Width in pixels of a chart beside another, and of one alone in its row."""
@@ -15,64 +16,51 @@ NARROW, WIDE = 520, 1076
 def throughput(study: Study, width: int) -> str:
     """Plot samples per second over instances on logarithmic axes: perfect scaling is a straight line. Whiskers show
     the spread."""
-    frame = Frame("Throughput by number of instances", width)
-    first = study.rows[0]
-    ideal = [first.throughput * row.instance_count / first.instance_count for row in study.rows]
-    values = [value for row in study.rows for value in (row.throughput, *row.spread)] + ideal
-    x, y = _instances(study, frame), LogAxis(min(values) / 1.15, max(values) * 1.15, *frame.y)
-    parts = [path("ideal", _points(study, ideal, x, y))]
-    for row in study.rows:
-        low, high = row.spread
-        parts.append(f'<path class="whisker" d="M{x(row.instance_count)} {y(low)}V{y(high)}"/>')
-    return _chart(study, frame, y, [row.throughput for row in study.rows], "curve line s0", figure, parts)
+    first, counts = study.rows[0], _counts(study)
+
+    def draw(axes: Axes) -> None:
+        log_scale(axes)
+        axes.plot(counts, [first.throughput * count / first.instance_count for count in counts], **IDEAL)
+        low, high = zip(*(row.spread for row in study.rows), strict=True)
+        axes.vlines(counts, low, high, color=IDEAL["color"], linewidth=1.5)
+        _draw(axes, study, [row.throughput for row in study.rows], SERIES[0], figure)
+
+    return inline("Throughput by number of instances", draw, width)
 
 
 def efficiency(study: Study) -> str:
     """Plot efficiency over instances, with a line at perfect scaling."""
-    frame = Frame("Efficiency by number of instances", NARROW)
-    values = [row.efficiency for row in study.rows]
-    x, y = _instances(study, frame), Axis(0.0, max(1.0, *values) * 1.1, *frame.y)
-    perfect = path("ideal", _points(study, [1.0] * len(values), x, y))
-    return _chart(study, frame, y, values, "curve line s2", "{:.0%}".format, [perfect])
+
+    def draw(axes: Axes) -> None:
+        axes.axhline(1.0, **IDEAL)
+        _draw(axes, study, [row.efficiency for row in study.rows], SERIES[2], "{:.0%}".format)
+
+    return inline("Efficiency by number of instances", draw, NARROW)
 
 
 def cost(study: Study) -> str:
     """Plot the cost of a million samples over instances. The study must have a price."""
-    values = [row.cost or 0.0 for row in study.rows]
-    frame = Frame("Cost by number of instances", NARROW)
-    y = Axis(0.0, max(values) * 1.15, *frame.y)
-    return _chart(study, frame, y, values, "curve line s1", figure, [])
+    costs = [row.cost or 0.0 for row in study.rows]
+    return inline("Cost by number of instances", lambda axes: _draw(axes, study, costs, SERIES[1], figure), NARROW)
 
 
-def _chart(
-    study: Study,
-    frame: Frame,
-    y: Axis,
-    values: Sequence[float],
-    style: str,
-    label: Callable[[float], str],
-    parts: Sequence[str],
-) -> str:
-    """Draw a line through the values of the rows, with each value above its point, on top of the parts."""
-    x = _instances(study, frame)
-    points = _points(study, values, x, y)
-    drawn = [*parts, path(style, points)]
-    for point, value in zip(points, values, strict=True):
-        drawn.append(dot(style, point))
-        place = f'x="{point[0]}" y="{round(point[1] - 11, 1)}" text-anchor="middle"'
-        drawn.append(f'<text class="value" {place}>{label(value)}</text>')
-    x_marks = [(x(row.instance_count), f"{row.instance_count:,}") for row in study.rows]
-    return svg(frame, x_marks, [(y(value), label(value)) for value in y.marks(5)], "instances", drawn)
+def _draw(axes: Axes, study: Study, values: Sequence[float], colour: str, label: Callable[[float], str]) -> None:
+    """Draw a line through the values of the rows, with each value above its point."""
+    counts = _counts(study)
+    axes.plot(counts, values, marker="o", color=colour)
+    for count, value in zip(counts, values, strict=True):
+        axes.annotate(label(value), (count, value), (0, 8), textcoords="offset points", ha="center", weight="bold")
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(counts, [f"{count:,}" for count in counts])
+    axes.set_xlabel("instances", loc="right")
+    axes.margins(0.08, 0.15)
+    if axes.get_yscale() == "linear":
+        axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(lambda value, _: label(value))
 
 
-def _points(study: Study, values: Sequence[float], x: Axis, y: Axis) -> list[tuple[float, float]]:
-    return [(x(row.instance_count), y(value)) for row, value in zip(study.rows, values, strict=True)]
-
-
-def _instances(study: Study, frame: Frame) -> Axis:
-    low, high = frame.x
-    # Room on both sides, so that no point lies on the edge.
-    return LogAxis(study.rows[0].instance_count, study.rows[-1].instance_count, low + 24, high - 24)
+def _counts(study: Study) -> list[int]:
+    return [row.instance_count for row in study.rows]
 
 
 def figure(value: float | None) -> str:

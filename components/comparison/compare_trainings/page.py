@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from html import escape
 
 from figures import Row
+from matplotlib.axes import Axes
 
 from allranks_steps.charts import sheet
-from allranks_steps.charts.axis import Axis, Frame, svg
+from allranks_steps.charts.figure import inline
 from allranks_steps.trainings import Training
 
-FRAME = Frame("Training loss by step", width=1040, height=400)
 CAPTION = (
     "Step: the median, in seconds. Peak memory: of the rank that held the most, in MiB, the libraries included where "
     "it trains on the CPU. Differs: the largest relative difference of the loss at the same step."
@@ -45,31 +44,17 @@ def curves(trainings: Sequence[Training]) -> str:
 
     Each curve is thinner than the one below it, so that identical curves stay visible.
     """
-    points = [point for training in trainings for point in training.points]
-    steps = [point.step for point in points]
-    losses = [point.loss for point in points if math.isfinite(point.loss)]
-    x = Axis(min(steps), max(steps), *FRAME.x)
-    y = Axis(min(losses, default=0.0), max(losses, default=1.0), *FRAME.y)
-    parts = []
-    for index, training in enumerate(trainings):
-        width = 1.5 + 1.5 * (len(trainings) - 1 - index)
-        title = f"<title>{escape(training.name)}</title>"
-        parts.append(f'<path class="curve s{index}" stroke-width="{width}" d="{_path(training, x, y)}">{title}</path>')
-    x_marks = [(x(value), f"{value:,.0f}") for value in x.marks()]
-    y_marks = [(y(value), f"{value:.4g}") for value in y.marks()]
-    return svg(FRAME, x_marks, y_marks, "step", parts)
 
+    def draw(axes: Axes) -> None:
+        for index, training in enumerate(trainings):
+            width = 1.5 + 1.5 * (len(trainings) - 1 - index)
+            steps, losses = zip(*((point.step, point.loss) for point in training.points), strict=True)
+            axes.plot(steps, losses, linewidth=width, marker="o" if len(steps) == 1 else "", markersize=width)
+        axes.margins(0.01, 0.05)
+        axes.set_xlabel("step", loc="right")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
-def _path(training: Training, x: Axis, y: Axis) -> str:
-    data, pen = [], "M"
-    for point in training.points:
-        if not math.isfinite(point.loss):
-            pen = "M"
-            continue
-        # A single point is a line of zero length, which round caps draw as a dot.
-        data.append(f"{pen}{x(point.step)} {y(point.loss)}" + ("h0" if pen == "M" else ""))
-        pen = "L"
-    return "".join(data)
+    return inline("Training loss by step", draw, 1040, 400)
 
 
 def _lead(trainings: Sequence[Training]) -> str:

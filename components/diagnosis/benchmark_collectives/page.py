@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from collectives import COLLECTIVES
+from matplotlib.axes import Axes
 from measuring import Row, Skipped
 
 from allranks.runtime.ranks.machines import Machine
 from allranks_steps.charts import sheet
-from allranks_steps.charts.axis import Axis, Frame, LogAxis, dot, path, svg
+from allranks_steps.charts.figure import IDEAL, SERIES, inline, log_scale, svg
 from allranks_steps.trainings import hardware
 from verdict import Verdict
 
@@ -45,11 +46,12 @@ def html(about: dict[str, Any], rows: Sequence[Row], skipped: Sequence[Skipped],
 
 def picture(rows: Sequence[Row], verdict: Verdict) -> str:
     """Return the chart of the bus bandwidth as a standalone SVG file."""
-    if not rows:
-        return '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 520 300"></svg>\n'
-    style = f"<style>{sheet.STYLE.read_text(encoding='utf-8')} svg {{ background: var(--paper); }}</style>"
-    start, rest = _bandwidth(rows, verdict, named=True).split("\n", 1)
-    return f'{start[:-1]} xmlns="http://www.w3.org/2000/svg">\n{style}\n{rest}\n'
+
+    def draw(axes: Axes) -> None:
+        _bandwidth(axes, rows, verdict)
+        axes.legend()
+
+    return svg(draw if rows else lambda axes: axes.set_axis_off(), background="white")
 
 
 def bytes_text(size: float) -> str:
@@ -88,62 +90,37 @@ def _notes(about: dict[str, Any], rows: Sequence[Row], skipped: Sequence[Skipped
 
 def _charts(rows: Sequence[Row], verdict: Verdict) -> str:
     dashed = "; dashed: expected of an all-reduce" if verdict.expected_gb_s else ""
+    bandwidth = inline("Bus bandwidth by size", lambda axes: _bandwidth(axes, rows, verdict))
+    times = inline("Time of a call by size", lambda axes: _times(axes, rows))
     parts = [
-        sheet.chart("Bus bandwidth", f"in GB/s, by bytes{dashed}", _bandwidth(rows, verdict)),
-        sheet.chart("Time", "of a call in microseconds, by bytes", _times(rows)),
+        sheet.chart("Bus bandwidth", f"in GB/s, by bytes{dashed}", bandwidth),
+        sheet.chart("Time", "of a call in microseconds, by bytes", times),
     ]
     return sheet.charts(parts, [(_colour(name), COLLECTIVES[name].label) for name in _series(rows)])
 
 
-def _bandwidth(rows: Sequence[Row], verdict: Verdict, *, named: bool = False) -> str:
-    frame = Frame("Bus bandwidth by size")
-    expected = verdict.expected_gb_s
-    x = _sizes(rows, frame)
-    y = Axis(0.0, max(*(row.bus_gb_s for row in rows), expected or 0.0) * 1.08 or 1.0, *frame.y)
-    parts = _curves(rows, x, lambda row: y(row.bus_gb_s))
-    if expected:
-        low, high = frame.x
-        parts.insert(0, f'<path class="ideal" d="M{low} {y(expected)}H{high}"/>')
-    if named:
-        for line, name in enumerate(_series(rows)):
-            parts.append(
-                f'<text class="s{_colour(name)}" style="fill: var(--series)" x="{frame.left + 10}" '
-                f'y="{frame.top + 12 + 15 * line}">{COLLECTIVES[name].label}</text>'
-            )
-    return svg(frame, _marks(rows, x), [(y(value), f"{value:.4g}") for value in y.marks(5)], "bytes", parts)
+def _bandwidth(axes: Axes, rows: Sequence[Row], verdict: Verdict) -> None:
+    if verdict.expected_gb_s:
+        axes.axhline(verdict.expected_gb_s, **IDEAL)
+    _draw(axes, rows, lambda row: row.bus_gb_s)
+    axes.set_ylim(bottom=0)
 
 
-def _times(rows: Sequence[Row]) -> str:
-    frame = Frame("Time of a call by size")
-    times = [row.seconds * 1e6 for row in rows]
-    x = _sizes(rows, frame)
-    y = LogAxis(min(times) / 1.2, max(times) * 1.2, *frame.y)
-    parts = _curves(rows, x, lambda row: y(row.seconds * 1e6))
-    return svg(frame, _marks(rows, x), [(y(value), f"{value:,.6g}") for value in y.marks(5)], "bytes", parts)
+def _times(axes: Axes, rows: Sequence[Row]) -> None:
+    log_scale(axes)
+    _draw(axes, rows, lambda row: row.seconds * 1e6)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
 
 
-def _sizes(rows: Sequence[Row], frame: Frame) -> LogAxis:
-    low, high = frame.x
-    # Room on both sides for the labels of the marks.
-    return LogAxis(min(row.size for row in rows), max(row.size for row in rows), low + 16, high - 16)
-
-
-def _curves(rows: Sequence[Row], x: Callable[[float], float], y: Callable[[Row], float]) -> list[str]:
-    parts = []
+def _draw(axes: Axes, rows: Sequence[Row], value: Callable[[Row], float]) -> None:
     for name, own in _series(rows).items():
-        label = COLLECTIVES[name].label
-        points = {(x(row.size), y(row)): row for row in own}
-        style = f"curve line s{_colour(name)}"
-        parts.append(path(style, points, label))
-        for point, row in points.items():
-            title = f"{label} of {bytes_text(row.size)}: {row.bus_gb_s:.3g} GB/s, {row.seconds * 1e6:,.1f} us"
-            parts.append(dot(style, point, title))
-    return parts
-
-
-def _marks(rows: Sequence[Row], x: Callable[[float], float]) -> list[tuple[float, str]]:
+        label, colour = COLLECTIVES[name].label, SERIES[_colour(name)]
+        axes.plot([row.size for row in own], list(map(value, own)), marker="o", color=colour, label=label)
     sizes = sorted({row.size for row in rows})
-    return [(x(size), bytes_text(size)) for size in sizes[:: -(-len(sizes) // MARKS)]]
+    marked = sizes[:: -(-len(sizes) // MARKS)]
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(marked, [bytes_text(size) for size in marked])
+    axes.set_xlabel("bytes", loc="right")
 
 
 def _table(rows: Sequence[Row]) -> str:
