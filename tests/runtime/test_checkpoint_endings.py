@@ -7,14 +7,16 @@ import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
-from allranks.runtime.checkpoints import background_save
 from allranks.runtime.checkpoints.checkpoints import Checkpoints
+from allranks.runtime.checkpoints.staging import StagingMemory
+from allranks.runtime.checkpoints.writing import Writer
 from allranks.runtime.clean_exit import Evicted
 from allranks.runtime.ranks.ranks import Ranks
 
@@ -29,14 +31,14 @@ def test_an_eviction_completes_the_save_in_progress_and_then_its_own(
     alone: Ranks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writing, go_on = threading.Event(), threading.Event()
-    write = background_save.BackgroundSave._write
+    write = Writer.write_data
 
-    def slow(save: background_save.BackgroundSave) -> background_save.FileRecord:
+    def slow(*arguments: Any) -> Any:
         writing.set()
         assert go_on.wait(60)
-        return write(save)
+        return write(*arguments)
 
-    monkeypatch.setattr(background_save.BackgroundSave, "_write", slow)
+    monkeypatch.setattr(Writer, "write_data", slow)
     checkpoints = Checkpoints(tmp_path, alone, {"model": torch.nn.Linear(2, 2)}, every_steps=5)
     checkpoints.save_if_due(5)
     assert writing.wait(60)
@@ -49,12 +51,12 @@ def test_an_eviction_completes_the_save_in_progress_and_then_its_own(
 
 
 def test_a_copy_that_fails_fails_the_save(alone: Ranks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(save: background_save.BackgroundSave) -> background_save.FileRecord:
-        raise MemoryError("no memory for the checksums")
+    def fail() -> None:
+        raise MemoryError("no memory on the device")
 
-    monkeypatch.setattr(background_save.BackgroundSave, "_write", fail)
+    monkeypatch.setattr(StagingMemory, "_copied", lambda _: fail)
     checkpoints = Checkpoints(tmp_path, alone, {"model": torch.nn.Linear(2, 2)})
-    with pytest.raises(InputError, match="rank 0: no memory for the checksums"):
+    with pytest.raises(InputError, match="rank 0: no memory on the device"):
         checkpoints.save(1)
 
 
@@ -77,7 +79,7 @@ def test_a_failure_leaves_no_half_checkpoint(start: Callable, tmp_path: Path) ->
     ("fault", "message"),
     [
         ("disk in between", "rank 1: [Errno 28] No space left on device"),
-        ("elsewhere", ".safetensors of another rank, which rank 0 does not see"),
+        ("elsewhere", ".distcp of another rank, which rank 0 does not see"),
     ],
 )
 def test_a_file_that_cannot_be_written_ends_all_with_one_message(

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
 import signal
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,11 @@ from typing import Any
 import numpy
 import pytest
 import torch
-import torch.distributed.checkpoint
 
 from allranks.contract import report
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
+from allranks.runtime.checkpoints import manifest
 from allranks.runtime.checkpoints.checkpoints import Checkpoints
 from allranks.runtime.clean_exit import EVICTED, Evicted
 from allranks.runtime.ranks.ranks import Ranks
@@ -61,7 +63,7 @@ def same(found: Any, expected: Any) -> bool:
 
 def file_of(checkpoint: Path) -> Path:
     """The one rank's file of tensors."""
-    (file,) = checkpoint.glob("*.safetensors")
+    (file,) = checkpoint.glob("*.distcp")
     return file
 
 
@@ -171,17 +173,20 @@ def test_the_training_goes_on_with_its_random_numbers(alone: Ranks, tmp_path: Pa
     assert draw() == expected
 
 
-def test_torch_reads_the_tensors(alone: Ranks, tmp_path: Path) -> None:
-    model = torch.nn.Linear(2, 3)
-    training = alone.strategy.prepare(model, torch.optim.SGD(model.parameters()))
-    Checkpoints(tmp_path, alone, {"training": training}).save(1)
-    names = {f"training/model/{name}": name for name in ("weight", "bias")}
-    found = {name: torch.zeros_like(model.get_parameter(short)) for name, short in names.items()}
-    torch.distributed.checkpoint.load(
-        found, storage_reader=torch.distributed.checkpoint.HuggingFaceStorageReader(str(tmp_path / "step_000000001"))
-    )
-    for name, short in names.items():
-        assert torch.equal(found[name], model.get_parameter(short))
+def test_a_checkpoint_of_the_former_format_is_refused_with_one_message(alone: Ranks, tmp_path: Path) -> None:
+    Checkpoints(tmp_path, alone, {}).save(1)
+    folder = tmp_path / "step_000000001"
+    content = json.loads(json.loads((folder / manifest.MANIFEST).read_text())["content"])
+    del content["format"]
+    document = {"checksum": zlib.crc32(json.dumps(content).encode()), "content": json.dumps(content)}
+    (folder / manifest.MANIFEST).write_text(json.dumps(document))
+    with pytest.raises(InputError) as raised:
+        Checkpoints(tmp_path, alone, {}).load()
+    (problem,) = raised.value.problems
+    assert problem.where == f"checkpoint {folder}"
+    assert problem.found == "format 1, with which previews of allranks 0.1 saved tensors in safetensors files"
+    assert "the version that saved it, or use a folder without" in problem.fix
+    assert folder.exists()
 
 
 def test_every_kind_of_value_comes_back(alone: Ranks, tmp_path: Path) -> None:
@@ -266,7 +271,7 @@ def test_what_a_killed_process_left_is_removed(
     alone: Ranks, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "step_000000008").mkdir()
-    (tmp_path / "step_000000008" / "00000-of-00001-0a.safetensors").write_bytes(b"half")
+    (tmp_path / "step_000000008" / "__0_0.distcp").write_bytes(b"half")
     (tmp_path / "other").mkdir()
     assert Checkpoints(tmp_path, alone, {}).load() == 0
     assert names(tmp_path) == ["other"]

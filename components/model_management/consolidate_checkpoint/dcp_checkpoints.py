@@ -1,31 +1,22 @@
 """The weights in a checkpoint that a script saved with torch.distributed.checkpoint.
 
-Its file .metadata is a pickle. Only the classes that describe a checkpoint are unpickled from it, so that no code in
-the file is executed. torch.distributed.checkpoint reads the tensors with weights_only=True.
-
-Source: https://docs.pytorch.org/docs/stable/distributed.checkpoint.html
+torch's own converter, dcp_to_torch_save, is not used: it holds the whole checkpoint in memory, also the optimizer's
+state, and executes what the pickles call. Here, no code in them is executed, and tensors are read one by one.
 """
 
 from __future__ import annotations
 
-import pathlib
 import pickle
 import re
 from pathlib import Path
-from typing import Any
 
-import torch
-from pickled_enums import member
-from torch import Tensor
-from torch.distributed.checkpoint.filesystem import FileSystemReader
 from torch.distributed.checkpoint.metadata import Metadata, TensorStorageMetadata
-from torch.distributed.checkpoint.state_dict_loader import load
 from weights import Weight, Weights, bad_checkpoints
 
 from allranks.errors import InputError, Problem
+from allranks.runtime.checkpoints.manifest import METADATA
+from allranks.runtime.checkpoints.reading import Reader
 
-_METADATA = ".metadata"
-_MODULES = ("torch.distributed.checkpoint.metadata", "torch.distributed.checkpoint.filesystem")
 _MODEL = "model"
 
 
@@ -56,52 +47,26 @@ def weights_of(folder: Path, part: str | None) -> Weights:
 
     Raise InputError if the files are damaged, hold something else, or have no such part.
     """
-    reader = _Reader(folder)
     try:
-        metadata = reader.read_metadata()
+        reader = Reader(folder)
     except (pickle.UnpicklingError, OSError, EOFError, AttributeError, ValueError, IndexError) as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise bad_checkpoints(
-            f"{folder / _METADATA}: {reason}", "an undamaged checkpoint of torch", "use another"
+            f"{folder / METADATA}: {reason}", "an undamaged checkpoint of torch", "use another"
         ) from None
-    keys = _keys(metadata)
-    prefix = _part(keys, metadata, part)
+    keys = _keys(reader.metadata)
+    prefix = _part(keys, reader.metadata, part)
     return {
-        ".".join(path[len(prefix) :]): _weight(folder, name, tensor)
+        ".".join(path[len(prefix) :]): _weight(reader, name)
         for name, path in keys.items()
         if path[: len(prefix)] == prefix
-        and isinstance(tensor := metadata.state_dict_metadata[name], TensorStorageMetadata)
     }
 
 
-class _Unpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) == ("builtins", "getattr"):
-            return member
-        if module in _MODULES or (module, name) in {("torch", "Size"), ("torch.serialization", "_get_layout")}:
-            return super().find_class(module, name)
-        if module in {"pathlib", "pathlib._local"} and name.endswith("Path"):
-            return pathlib.PurePath
-        if module == "torch" and isinstance(getattr(torch, name, None), torch.dtype):
-            return getattr(torch, name)
-        raise pickle.UnpicklingError(f"it holds {module}.{name}, which describes no checkpoint")
-
-
-class _Reader(FileSystemReader):
-    """Reads a checkpoint without executing code in its metadata."""
-
-    def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:  # noqa: ARG002, as the overridden method
-        with (Path(self.path) / _METADATA).open("rb") as file:
-            metadata: Metadata = _Unpickler(file).load()
-        if not isinstance(metadata, Metadata):
-            raise pickle.UnpicklingError("it is not the metadata of a checkpoint")
-        return metadata
-
-
 def _checkpoints(folder: Path) -> list[Path]:
-    if (folder / _METADATA).is_file():
+    if (folder / METADATA).is_file():
         return [folder]
-    return [file.parent for file in folder.glob(f"*/{_METADATA}")]
+    return [file.parent for file in folder.glob(f"*/{METADATA}")]
 
 
 def _step(path: Path) -> int:
@@ -140,12 +105,8 @@ def _part(keys: dict[str, tuple[str, ...]], metadata: Metadata, part: str | None
     )
 
 
-def _weight(folder: Path, name: str, metadata: TensorStorageMetadata) -> Weight:
-    shape, dtype = tuple(metadata.size), metadata.properties.dtype
-
-    def read() -> Tensor:
-        value = torch.empty(shape, dtype=dtype)
-        load({name: value}, storage_reader=_Reader(folder), no_dist=True)
-        return value
-
-    return Weight(shape, dtype, read)
+def _weight(reader: Reader, name: str) -> Weight:
+    described = reader.metadata.state_dict_metadata[name]
+    assert isinstance(described, TensorStorageMetadata)
+    saved = reader.saved(name, described.properties.dtype)
+    return Weight(tuple(saved.shape), saved.dtype, saved.full)

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pickled_enums import member
 from torch import Tensor
 from weights import Weight, Weights, bad_checkpoints
+
+from allranks.runtime.checkpoints.reading import enum_member
 
 _LATEST = "latest"
 _PATTERN = "*_optim_states.pt"
@@ -60,7 +61,7 @@ def _state(folder: Path, tag: str) -> dict[str, Any]:
     from deepspeed.utils.zero_to_fp32 import get_fp32_state_dict_from_zero_checkpoint
 
     os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
-    allowed = [DynamicLossScaler, LossScaler, ZeroStageEnum, fragment_address, (member, "builtins.getattr")]
+    allowed = [DynamicLossScaler, LossScaler, ZeroStageEnum, fragment_address, (enum_member, "builtins.getattr")]
     try:
         with torch.serialization.safe_globals(allowed):
             state: dict[str, Any] = get_fp32_state_dict_from_zero_checkpoint(str(folder), tag, lazy_mode=True)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import save_file
+from torch.distributed.checkpoint.state_dict_saver import save
 
 from allranks_lab.rehearsal import outputs
 
@@ -21,6 +22,11 @@ def checkpoint(path: Path, value: float) -> None:
     torch.save({"model": {"weight": torch.full((2,), value)}, "written by": path.parent.name}, path)
 
 
+def distributed(path: Path, value: float) -> None:
+    state = {"model": {"weight": torch.full((2,), value), "steps": torch.tensor(1)}, "written by": path.parent.name}
+    save(state, checkpoint_id=path.parent, no_dist=True)
+
+
 def exported(path: Path, value: float) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("model/data/weights/weight_0", str(value))
@@ -30,6 +36,7 @@ def exported(path: Path, value: float) -> None:
 CASES: dict[str, tuple[str, Any, str]] = {
     "safetensors": ("model.safetensors", safetensors, "tensor weight"),
     "torch": ("model.pt", checkpoint, "tensor model.weight"),
+    "distributed": ("__0_0.distcp", distributed, "tensor model.weight"),
     "export": ("model.pt2", exported, "tensor model/data/weights/weight_0"),
     "other": ("model.keras", lambda path, value: path.write_text(str(value)), "the bytes"),
 }

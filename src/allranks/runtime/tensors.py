@@ -1,15 +1,14 @@
-"""A rank's part of a tensor that the ranks hold together, and a tensor in a checkpoint, of which each rank reads the
-region that it needs."""
+"""The part of a tensor that a rank has, and a tensor in a checkpoint, of which each rank reads the region that it
+needs."""
 
 from __future__ import annotations
 
 import math
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import quote
 
 import torch
 from torch import Tensor, distributed
@@ -17,49 +16,51 @@ from torch import Tensor, distributed
 _SPLIT_BYTES = 1 << 16
 """Size from which the copies of a tensor are saved in parts, one by each rank that has a copy."""
 
+Piece = tuple[tuple[int, ...], Tensor]
+"""Offsets of a region within the whole tensor, and its values."""
+
 
 @dataclass(frozen=True)
 class TensorShard:
-    """A region of a tensor, as this rank has it.
+    """The part of a tensor that this rank has.
 
-    local:   the values of the region
-    shape:   shape of the whole tensor
-    offsets: where the region begins, in each dimension; one number for a range of the flattened tensor
-    copies:  number of ranks that have the same region
-    copy:    number of this rank among them
+    shape:  shape of the whole tensor
+    dtype:  type of the tensor
+    pieces: the regions that the part consists of
+    copies: number of ranks that have the same part, which is then one region
+    copy:   number of this rank among them
     """
 
-    local: Tensor
     shape: tuple[int, ...]
-    offsets: tuple[int, ...]
+    dtype: torch.dtype
+    pieces: tuple[Piece, ...]
     copies: int = 1
     copy: int = 0
 
-    def own_part(self, number: int) -> tuple[tuple[int, ...], Tensor] | None:
-        """Return the offsets and the values that this rank saves, None if other ranks save all of them.
+    @classmethod
+    def whole(cls, tensor: Tensor, copies: int = 1, copy: int = 0) -> TensorShard:
+        """Return the shard of a rank that has the whole tensor."""
+        piece = (0,) * tensor.dim(), tensor.detach()
+        return cls(tuple(tensor.shape), tensor.dtype, (piece,), copies, copy)
+
+    def to_save(self, number: int) -> TensorShard:
+        """Return what this rank saves of a part that several ranks have.
 
         number: number of the tensor in the state. It distributes small tensors over the ranks.
         """
-        if not self.local.numel():
-            return (self.offsets, self.local) if not math.prod(self.shape) and self.copy == 0 else None
-        if self.copies == 1:
-            return self.offsets, self.local
-        rows = self.local.shape[0] if self.local.dim() else 1
-        if rows < self.copies or self.local.nbytes < _SPLIT_BYTES:
-            return (self.offsets, self.local) if self.copy == number % self.copies else None
+        if self.copies == 1 or not self.pieces:
+            return self
+        ((offsets, values),) = self.pieces
+        rows = values.shape[0] if values.dim() else 1
+        if rows < self.copies or values.nbytes < _SPLIT_BYTES:
+            return self if self.copy == number % self.copies else replace(self, pieces=())
         low, high = self.copy * rows // self.copies, (self.copy + 1) * rows // self.copies
-        return (self.offsets[0] + low, *self.offsets[1:]), self.local[low:high]
+        return replace(self, pieces=(((offsets[0] + low, *offsets[1:]), values[low:high]),))
 
 
 def replicated(tensor: Tensor) -> TensorShard:
     """Return the shard of a tensor with equal values on every rank."""
-    return TensorShard(
-        tensor.detach(),
-        tuple(tensor.shape),
-        (0,) * tensor.dim(),
-        copies=distributed.get_world_size(),
-        copy=distributed.get_rank(),
-    )
+    return TensorShard.whole(tensor, distributed.get_world_size(), distributed.get_rank())
 
 
 def flat_range(values: Tensor, shape: Sequence[int], start: int) -> TensorShard:
@@ -69,7 +70,36 @@ def flat_range(values: Tensor, shape: Sequence[int], start: int) -> TensorShard:
     shape:  shape of the whole tensor
     start:  where the range begins
     """
-    return TensorShard(values.detach(), tuple(shape), (start,))
+    pieces, position = [], 0
+    for offsets, sizes in boxes(shape, start, start + len(values)):
+        end = position + math.prod(sizes)
+        pieces.append((offsets, values.detach()[position:end].view(sizes)))
+        position = end
+    return TensorShard(tuple(shape), values.dtype, tuple(pieces))
+
+
+def boxes(shape: Sequence[int], start: int, end: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Yield offsets and sizes of the regions that a range of the flattened tensor consists of, in their order."""
+    if start >= end:
+        return
+    if not shape:
+        yield (), ()
+        return
+    row = math.prod(shape[1:])
+    first, last = -(-start // row), end // row  # whole rows
+    if start < first * row:
+        yield from _within_row(shape, start, min(first * row, end))
+    if first < last:
+        yield (first, *(0 for _ in shape[1:])), (last - first, *shape[1:])
+    if first <= last and last * row < end:
+        yield from _within_row(shape, last * row, end)
+
+
+def _within_row(shape: Sequence[int], start: int, end: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    row = math.prod(shape[1:])
+    number = start // row
+    for offsets, sizes in boxes(shape[1:], start - number * row, end - number * row):
+        yield (number, *offsets), (1, *sizes)
 
 
 def is_dtensor(value: object) -> bool:
@@ -90,67 +120,42 @@ def of_dtensor(tensor: Any) -> TensorShard:
         if placement.is_replicate():
             size = tensor.device_mesh.size(dimension)
             copies, copy = copies * size, copy * size + coordinates[dimension]
-    return TensorShard(tensor.to_local().detach(), tuple(tensor.shape), tuple(chunk.offsets), copies, copy)
+    local = tensor.to_local().detach()
+    # A rank may have nothing of a tensor. All of them save an empty one.
+    pieces = ((tuple(chunk.offsets), local),) if local.numel() or not tensor.numel() else ()
+    return TensorShard(tuple(tensor.shape), tensor.dtype, pieces, copies, copy)
 
 
 class SavedTensor:
-    """A tensor in a checkpoint, in one or more pieces.
+    """A tensor in a checkpoint, which is read from the files when it is used.
 
-    shape:  shape of the tensor
-    pieces: offsets and values of the pieces, which are read from the file when they are copied. With one offset, a
-            piece is a range of the flattened tensor.
+    read: returns a region of it, in memory of its own, for offsets and sizes; raises ValueError if it is incomplete
     """
 
-    def __init__(self, shape: Sequence[int], dtype: torch.dtype, pieces: Sequence[tuple[tuple[int, ...], Tensor]]):
+    def __init__(
+        self, shape: Sequence[int], dtype: torch.dtype, read: Callable[[Sequence[int], Sequence[int]], Tensor]
+    ) -> None:
         self.shape = torch.Size(shape)
         self.dtype = dtype
-        self._pieces = pieces
-        self._flat = any(values.dim() != len(self.shape) for _, values in pieces)
+        self.region = read
 
     @classmethod
     def whole(cls, tensor: Tensor) -> SavedTensor:
-        """Return the saved tensor of one piece."""
-        return cls(tensor.shape, tensor.dtype, [((0,) * tensor.dim(), tensor)])
+        """Return a tensor as if it had been saved."""
+
+        def read(offsets: Sequence[int], sizes: Sequence[int]) -> Tensor:
+            return tensor[tuple(slice(low, low + size) for low, size in zip(offsets, sizes, strict=True))].clone()
+
+        return cls(tensor.shape, tensor.dtype, read)
 
     def full(self) -> Tensor:
-        """Return the whole tensor, in memory of its own. Raise ValueError if a piece is missing."""
-        if self._flat:
-            return self._copy((0,), (self.shape.numel(),)).reshape(self.shape)
-        return self._copy((0,) * len(self.shape), self.shape)
-
-    def region(self, offsets: Sequence[int], sizes: Sequence[int]) -> Tensor:
-        """Return a region of the tensor, in memory of its own. Raise ValueError if a piece is missing."""
-        if not self._flat:
-            return self._copy(offsets, sizes)
-        whole = self.full()
-        return whole[tuple(slice(low, low + size) for low, size in zip(offsets, sizes, strict=True))].clone()
+        """Return the whole tensor."""
+        return self.region((0,) * len(self.shape), self.shape)
 
     def flat_range(self, start: int, size: int) -> Tensor:
-        """Return a range of the flattened tensor, in memory of its own. Raise ValueError if a piece is missing."""
-        if self._flat:
-            return self._copy((start,), (size,))
-        return self.full().flatten()[start : start + size].clone()
-
-    def _copy(self, offsets: Sequence[int], sizes: Sequence[int]) -> Tensor:
-        target = torch.empty(tuple(sizes), dtype=self.dtype)
-        copied = 0
-        for piece_offsets, values in self._pieces:
-            low = [max(*pair) for pair in zip(offsets, piece_offsets, strict=True)]
-            high = [
-                min(first + size, second + length)
-                for first, size, second, length in zip(offsets, sizes, piece_offsets, values.shape, strict=True)
-            ]
-            if any(start >= end for start, end in zip(low, high, strict=True)):
-                continue
-            target[_slices(low, high, offsets)] = values[_slices(low, high, piece_offsets)]
-            copied += math.prod(end - start for start, end in zip(low, high, strict=True))
-        if copied != target.numel():
-            raise ValueError(f"{target.numel() - copied} of {target.numel()} values of a tensor are not in the files")
-        return target
-
-
-def _slices(low: Sequence[int], high: Sequence[int], origin: Sequence[int]) -> tuple[slice, ...]:
-    return tuple(slice(start - zero, end - zero) for start, end, zero in zip(low, high, origin, strict=True))
+        """Return a range of the flattened tensor."""
+        parts = [self.region(*box).flatten() for box in boxes(self.shape, start, start + size)]
+        return torch.cat(parts) if parts else torch.empty(0, dtype=self.dtype)
 
 
 def full(state: Any) -> Any:
@@ -158,20 +163,21 @@ def full(state: Any) -> Any:
     return map_leaves(lambda _, value: value.full() if isinstance(value, SavedTensor) else value, state)
 
 
-def map_leaves(function: Callable[[str, Any], Any], state: Any, path: str = "") -> Any:
-    """Return a state in which the function has replaced each value, of which it also gets the path, such as
-    "training/model/head.weight"."""
+Path = tuple[str, ...]
+"""The keys that lead to a value of a state, such as ("training", "model", "head.weight")."""
+
+Aliases = dict[Path, Path]
+"""Tensors that are the same as another one, such as tied weights, with that one's path."""
+
+
+def map_leaves(function: Callable[[Path, Any], Any], state: Any, path: Path = ()) -> Any:
+    """Return a state in which the function has replaced each value, of which it also gets the path."""
     kind = type(state)
     if kind in (dict, OrderedDict):
-        mapped = kind((key, map_leaves(function, value, _join(path, key))) for key, value in state.items())
+        mapped = kind((key, map_leaves(function, value, (*path, str(key)))) for key, value in state.items())
         if kind is OrderedDict:
             mapped.__dict__.update(vars(state))  # a module's state dict has its versions there
         return mapped
     if kind in (list, tuple):
-        return kind(map_leaves(function, value, _join(path, number)) for number, value in enumerate(state))
+        return kind(map_leaves(function, value, (*path, str(number))) for number, value in enumerate(state))
     return function(path, state)
-
-
-def _join(path: str, key: object) -> str:
-    name = quote(str(key), safe=" !#$&'()*+,:;=?@[]")
-    return f"{path}/{name}" if path else name

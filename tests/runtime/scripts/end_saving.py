@@ -13,11 +13,13 @@ import itertools
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from allranks import runtime
-from allranks.runtime.checkpoints import background_save
+from allranks.runtime.checkpoints import background_save, writing
+from allranks.runtime.checkpoints.writing import Writer
 
 
 class Numbers:
@@ -31,21 +33,21 @@ class Numbers:
         self.values.copy_(state["values"])
 
 
-def slow(_save: object) -> background_save.FileRecord:
+def slow(*_: object) -> Any:
     time.sleep(60)
     raise AssertionError("the process should have ended before")
 
 
-def no_space(_save: object) -> background_save.FileRecord:
+def no_space(*_: object) -> Any:
     raise OSError(28, "No space left on device")
 
 
-def rather_slow(save: background_save.BackgroundSave) -> background_save.FileRecord:
+def rather_slow(*arguments: Any) -> Any:
     time.sleep(0.5)
-    return write(save)
+    return write(*arguments)
 
 
-write = background_save.BackgroundSave._write
+write = Writer.write_data
 FAULTS = {"raise": slow, "disk in between": no_space}
 
 
@@ -57,13 +59,13 @@ def train(ranks: runtime.Ranks) -> None:
     numbers.values.fill_(1)
     checkpoints.save(1)
     if how == "elsewhere":
-        background_save.VISIBLE_SECONDS = 0.5
+        writing.VISIBLE_SECONDS = 0.5
         checkpoints._folder = folder / str(ranks.rank)
     if ranks.rank == 1 and how in FAULTS:
-        background_save.BackgroundSave._write = FAULTS[how]  # type: ignore[method-assign]
+        Writer.write_data = FAULTS[how]  # type: ignore[method-assign]
         background_save.ABANDON_SECONDS = 0.2
     if how == "exit":
-        background_save.BackgroundSave._write = rather_slow  # type: ignore[method-assign]
+        Writer.write_data = rather_slow  # type: ignore[method-assign]
     numbers.values.fill_(2)
     checkpoints.save_if_due(2)
     if how == "exit":

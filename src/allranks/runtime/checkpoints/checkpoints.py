@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
-import secrets
 import time
 import weakref
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
+from torch import distributed
 from torch.distributed import PrefixStore  # type: ignore[attr-defined]
+from torch.distributed.checkpoint import state_dict_saver
 
 from allranks.errors import InputError, Problem
 from allranks.runtime import tensors
-from allranks.runtime.checkpoints import manifest, random_states, reading, tensor_file
-from allranks.runtime.checkpoints.background_save import BackgroundSave, Channel, not_written
+from allranks.runtime.checkpoints import manifest, random_states, reading, state, writing
+from allranks.runtime.checkpoints.background_save import WRITE_SECONDS, BackgroundSave, not_written
 from allranks.runtime.checkpoints.manifest import Entry, Manifest
 from allranks.runtime.checkpoints.staging import StagingMemory
 from allranks.runtime.clean_exit import Evicted, Eviction
@@ -58,8 +61,10 @@ class Checkpoints:
     A checkpoint also contains the random states of every rank, so that a resumed training computes the same steps as an
     uninterrupted one, bit by bit on CPUs. With find_unused_parameters on more than two ranks it does
     so up to rounding, because DistributedDataParallel changes its gradient buckets after the first step, and with them
-    the order in which gloo adds gradients. A training can resume with any number of ranks. The tensor files have the
-    safetensors format of torch.distributed.checkpoint; nothing in them is executed.
+    the order in which gloo adds gradients. A training can resume with any number of ranks.
+
+    The files are those of torch.distributed.checkpoint, which reads them without this package. No code in them is
+    executed here.
 
     folder:        folder of the checkpoints; all instances must share it (an output of the job)
     parts:         the objects to save, by name: the result of `strategy.prepare`, the sampler
@@ -108,13 +113,12 @@ class Checkpoints:
         self._is_due = self._must_stop = False  # as the ranks have agreed
         self._due_at = time.monotonic() + self._every_seconds
         self._eviction = Eviction()
-        store = PrefixStore(f"checkpoints/{next(_numbers)}", ranks.store)
-        self._agreement = Agreement(PrefixStore("agreement", store), ranks.rank, ranks.world_size)
+        self._key = f"allranks/checkpoints/{next(_numbers)}"
+        self._agreement = Agreement(PrefixStore(self._key, ranks.store), ranks.rank, ranks.world_size)
         weakref.finalize(self, self._agreement.close).atexit = False
-        self._store = PrefixStore("saves", store)
-        self._channel = Channel(self._store if ranks.world_size > 1 else None, ranks.rank, ranks.world_size)
+        # Of their own: the threads of the saves communicate while the training does.
+        self._group = distributed.new_group(backend="gloo", timeout=timedelta(seconds=WRITE_SECONDS))
         self._staging: StagingMemory | None = None
-        self._token = ""
         self._pending: BackgroundSave | None = None
         self._noted = False
 
@@ -162,7 +166,7 @@ class Checkpoints:
         if self._staging is None and (self._every_steps or self._every_seconds < math.inf):
             # At the first step, when the optimizers have their state.
             self._staging = StagingMemory(self._ranks.device)
-            self._staging.reserve(tensor_file.layout(self._pieces()).size)
+            self._staging.reserve(self._state()[0])
         self._poll()
         agreed, self._is_due = self._is_due, False
         if self._must_stop:
@@ -231,8 +235,7 @@ class Checkpoints:
                 self._finish_pending()
                 self._add_metric(step, metric)
             return
-        pieces = self._pieces()
-        layout = tensor_file.layout(pieces)
+        shards, others, aliases = self._state()
         started = time.monotonic()
         self._finish_pending()
         waited = time.monotonic() - started
@@ -243,11 +246,17 @@ class Checkpoints:
             )
         if self._staging is None:
             self._staging = StagingMemory(self._ranks.device)
-        data, ready = self._staging.fill(layout, pieces)
+        copies, ready = self._staging.fill(shards)
         path, description = manifest.path_of(self._folder, step), Manifest(step, self._ranks.world_size, metric)
         remove_old = partial(manifest.remove_old, self._folder, step, self._keep, self._mode)
-        token = self._attempt()
-        self._pending = BackgroundSave(path, token, description, remove_old, data, ready, self._channel)
+        save = partial(
+            state_dict_saver.save,
+            writing.nested(copies, others),
+            storage_writer=writing.Writer(path, description, aliases, remove_old),
+            planner=writing.Planner(self._key, ready),
+            process_group=self._group,
+        )
+        self._pending = BackgroundSave(path, save)
         self._saved_step = step
         self.metric = metric
         self._due_from = step
@@ -263,36 +272,27 @@ class Checkpoints:
             except OSError as error:
                 raise not_written(path, f"rank 0: {error}") from error
 
-    def _pieces(self) -> dict[str, tensor_file.Piece]:
-        """Return the tensors, or parts of them, that this rank saves."""
-        structure, leaves = reading.split_state({name: part.state_dict() for name, part in self._parts.items()})
-        aliases = reading.aliases(leaves)
-        pieces: dict[str, tensor_file.Piece] = {}
-        for number, (name, value) in enumerate(leaves.items()):
-            if name in aliases:
+    def _state(self) -> tuple[dict[tensors.Path, TensorShard], dict[tensors.Path, io.BytesIO], tensors.Aliases]:
+        """Return the tensors, or parts of them, that this rank saves, other values as bytes, and tied tensors."""
+        structure, leaves = state.split({name: part.state_dict() for name, part in self._parts.items()})
+        aliases = state.aliases(leaves)
+        shards: dict[tensors.Path, TensorShard] = {}
+        for number, (path, value) in enumerate(leaves.items()):
+            if path in aliases:
                 continue
             if isinstance(value, TensorShard):
-                if (piece := value.own_part(number)) is not None:
-                    pieces[name] = piece
+                shards[path] = value.to_save(number)
             elif self._ranks.is_main:
-                pieces[name] = ((0,) * value.dim(), value)
+                shards[path] = TensorShard.whole(value)
+        random = random_states.capture(self._ranks.device)
+        others: dict[tensors.Path, io.BytesIO] = {(state.random_states_name(self._ranks.rank),): state.encode(random)}
         if self._ranks.is_main:
-            pieces[reading.STRUCTURE] = _bytes_piece({"parts": structure, "aliases": aliases})
-        own_states = random_states.capture(self._ranks.device)
-        pieces[reading.random_states_name(self._ranks.rank)] = _bytes_piece(own_states)
-        return pieces
-
-    def _attempt(self) -> str:
-        """Return a token of this attempt, the same on every rank."""
-        if not self._token:
-            if self._ranks.is_main:
-                self._store.set("token", secrets.token_hex(4))
-            self._token = self._store.get("token").decode()
-        return self._token
+            others[state.STRUCTURE,] = state.encode(structure)
+        return shards, others, aliases
 
     def _finish_pending(self) -> None:
         if self._pending is not None:
-            self._pending.wait()
+            self._pending.close()
 
     def _candidates(self, source: Path, best: bool) -> list[Entry]:
         """Return the checkpoints that rank 0 sees, in the order in which to try them. A collective."""
@@ -316,22 +316,23 @@ class Checkpoints:
         return not self._ranks.any_rank(not manifest.is_intact(entry, self._ranks.rank, self._ranks.world_size))
 
     def _load(self, entry: Entry, *, is_own: bool) -> int:
-        saved = reading.open_checkpoint(entry)
+        assert entry.manifest is not None
+        saved, step, world_size = reading.open_checkpoint(entry), entry.step, entry.manifest.world_size
         self._load_parts(entry.path, saved.parts)
-        if self._ranks.rank < saved.world_size:
+        if self._ranks.rank < world_size:
             random_states.restore(saved.random_states(self._ranks.rank), self._ranks.device)
         else:  # not the numbers that it began with, and those of no other rank
-            random_states.seed(f"{torch.initial_seed()} {saved.step} {self._ranks.rank}")
-        if saved.world_size != self._ranks.world_size and self._ranks.is_main:
-            note(f"{entry.path.name} was saved by {saved.world_size} ranks: random numbers will differ")
+            random_states.seed(f"{torch.initial_seed()} {step} {self._ranks.rank}")
+        if world_size != self._ranks.world_size and self._ranks.is_main:
+            note(f"{entry.path.name} was saved by {world_size} ranks: random numbers will differ")
         if self._ranks.is_main:
-            note(f"resuming from step {saved.step} ({entry.path})")
-        self.metric = entry.manifest.metric if entry.manifest else None
+            note(f"resuming from step {step} ({entry.path})")
+        self.metric = entry.manifest.metric
         # A checkpoint of another folder is not saved in this one.
-        self._saved_step = saved.step if is_own else None
-        self._due_from = saved.step
+        self._saved_step = step if is_own else None
+        self._due_from = step
         self._due_at = time.monotonic() + self._every_seconds
-        return saved.step
+        return step
 
     def _load_parts(self, path: Path, states: Mapping[str, Any]) -> None:
         if set(states) != set(self._parts):
@@ -355,7 +356,3 @@ class Checkpoints:
                         code="checkpoints",
                     )
                 ) from error
-
-
-def _bytes_piece(value: object) -> tensor_file.Piece:
-    return (0,), reading.encode(value)

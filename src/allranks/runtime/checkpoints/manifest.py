@@ -18,9 +18,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from allranks.errors import InputError, Problem
 from allranks.runtime.notes import note
 
 MANIFEST = "manifest.json"
+METADATA = ".metadata"
+"""torch's own description of a checkpoint, which is one of its files."""
+
+FORMAT, _FIRST_FORMAT = 2, 1
+"""The format, and that of manifests without a number, whose tensors are in safetensors files."""
+
 BLOCK_BYTES = 1 << 25
 """Each block of a file has a checksum of its own, so that threads and ranks check a file together."""
 
@@ -45,12 +52,14 @@ class Manifest:
     world_size: number of ranks that saved it
     metric:     the value given to `save`, None if there was none
     files:      the files, by name
+    format:     version of the format
     """
 
     step: int
     world_size: int
     metric: float | None
     files: Mapping[str, FileRecord] = field(default_factory=dict)
+    format: int = FORMAT
 
 
 @dataclass(frozen=True)
@@ -88,15 +97,27 @@ def read(folder: Path) -> Manifest | None:
         files = {
             name: FileRecord(record["size"], tuple(record["checksums"])) for name, record in content["files"].items()
         }
-        return Manifest(content["step"], content["world_size"], content["metric"], files)
+        return Manifest(
+            content["step"], content["world_size"], content["metric"], files, content.get("format", _FIRST_FORMAT)
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
 def is_intact(entry: Entry, rank: int = 0, world_size: int = 1) -> bool:
-    """Return whether the files have the sizes and checksums of the manifest. Each rank checks a share of the blocks."""
+    """Return whether the files have the sizes and checksums of the manifest. Each rank checks a share of the blocks.
+
+    Raise InputError if it is a checkpoint of another format.
+    """
     if entry.manifest is None:
         return False
+    if entry.manifest.format != FORMAT:
+        found = f"format {entry.manifest.format}"
+        if entry.manifest.format == _FIRST_FORMAT:
+            found += ", with which previews of allranks 0.1 saved tensors in safetensors files"
+        expected = f"format {FORMAT}, the one of torch.distributed.checkpoint"
+        fix = "resume with the version that saved it, or use a folder without its checkpoints"
+        raise InputError(Problem(f"checkpoint {entry.path}", found, expected, fix, code="checkpoints"))
     blocks: list[tuple[Path, int, int]] = []
     for name, record in sorted(entry.manifest.files.items()):
         path = entry.path / name

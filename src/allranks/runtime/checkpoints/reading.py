@@ -1,136 +1,138 @@
-"""The state in a checkpoint: split it into tensors and a structure to save it, and open it again."""
+"""Read a folder of torch.distributed.checkpoint without executing code in it.
+
+Its file .metadata is a pickle. Only the classes that describe a checkpoint are unpickled from it.
+
+Source: torch/distributed/checkpoint/filesystem.py and planner_helpers.py
+"""
 
 from __future__ import annotations
 
+import enum
 import io
-from collections.abc import Callable, Mapping
+import math
+import pathlib
+import pickle
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Size, Tensor
+from torch.distributed.checkpoint.filesystem import FileSystemReader
+from torch.distributed.checkpoint.metadata import ChunkStorageMetadata, Metadata, MetadataIndex, TensorStorageMetadata
+from torch.distributed.checkpoint.planner import LoadPlan, ReadItem
+from torch.distributed.checkpoint.planner_helpers import create_read_items_for_chunk_list
 
-from allranks.runtime.checkpoints import tensor_file
-from allranks.runtime.checkpoints.manifest import Entry
-from allranks.runtime.checkpoints.tensor_file import DTYPES
-from allranks.runtime.tensors import SavedTensor, TensorShard, is_dtensor, map_leaves, of_dtensor
+from allranks.runtime.checkpoints import state
+from allranks.runtime.checkpoints.manifest import METADATA, Entry
+from allranks.runtime.tensors import SavedTensor
 
-STRUCTURE = "structure"
-"""Name of the tensor with everything that is not a tensor, as bytes of `torch.save`."""
+_MODULES = ("torch.distributed.checkpoint.metadata", "torch.distributed.checkpoint.filesystem")
+
+
+def enum_member(kind: Any, name: str) -> Any:
+    """Stand in for getattr, with which pickle reads the members of an enum. Raise UnpicklingError for anything else."""
+    if not (isinstance(kind, type) and issubclass(kind, enum.Enum)):
+        raise pickle.UnpicklingError(f"the attribute {name} of {kind!r}")
+    return kind[name]
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == ("builtins", "getattr"):
+            return enum_member
+        if module in _MODULES or (module, name) in {("torch", "Size"), ("torch.serialization", "_get_layout")}:
+            return super().find_class(module, name)
+        if module in {"pathlib", "pathlib._local"} and name.endswith("Path"):
+            return pathlib.PurePath
+        if module == "torch" and isinstance(getattr(torch, name, None), torch.dtype):
+            return getattr(torch, name)
+        raise pickle.UnpicklingError(f"it holds {module}.{name}, which describes no checkpoint")
+
+
+class Reader(FileSystemReader):
+    """The values in a folder, which are read one by one.
+
+    metadata: torch's description of them
+
+    Raise OSError if the folder has no metadata, and UnpicklingError if they hold something else.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.metadata = self.read_metadata()
+        self.set_up_storage_reader(self.metadata, is_coordinator=True)
+
+    def read_metadata(self, *_: Any, **__: Any) -> Metadata:
+        """Return the metadata, without executing code in it."""
+        with (Path(self.path) / METADATA).open("rb") as file:
+            metadata = _Unpickler(file).load()
+        if not isinstance(metadata, Metadata):
+            raise pickle.UnpicklingError("it is not the metadata of a checkpoint")
+        return metadata
+
+    def region(self, name: str, dtype: torch.dtype, offsets: Sequence[int], sizes: Sequence[int]) -> Tensor:
+        """Return a region of a tensor. Raise ValueError if a part of it is missing."""
+        described = self.metadata.state_dict_metadata.get(name)
+        chunk = ChunkStorageMetadata(Size(offsets), Size(sizes))
+        items = []
+        if isinstance(described, TensorStorageMetadata):
+            items = create_read_items_for_chunk_list(name, described, [chunk])
+        target = torch.empty(chunk.sizes, dtype=dtype)
+        missing = target.numel() - sum(math.prod(item.lengths) for item in items)
+        if missing:
+            raise ValueError(f"{missing} of {target.numel()} values of {name} are not in the files")
+        self.read_data(LoadPlan(items), _Target(target))  # type: ignore[arg-type]
+        return target
+
+    def saved(self, name: str, dtype: torch.dtype) -> SavedTensor:
+        """Return a tensor to read."""
+        described: Any = self.metadata.state_dict_metadata[name]
+        return SavedTensor(described.size, dtype, partial(self.region, name, dtype))
+
+    def value(self, name: str) -> Any:
+        """Return a value that is not a tensor."""
+        place = self.storage_data[MetadataIndex(name)]
+        with (Path(self.path) / place.relative_path).open("rb") as file:
+            file.seek(place.offset)
+            return state.decode(io.BytesIO(file.read(place.length)))
+
+
+@dataclass(frozen=True)
+class _Target:
+    """The tensor into which a Reader reads, in the role of torch's planner."""
+
+    tensor: Tensor
+
+    def resolve_tensor(self, item: ReadItem) -> Tensor:
+        return self.tensor[
+            tuple(slice(low, low + size) for low, size in zip(item.dest_offsets, item.lengths, strict=True))
+        ]
+
+    def commit_tensor(self, item: ReadItem, tensor: Tensor) -> None:
+        """Do nothing: it has been written to its place."""
 
 
 @dataclass(frozen=True)
 class SavedState:
     """The content of a checkpoint.
 
-    step:          the step after which it was saved
-    world_size:    number of ranks that saved it
-    parts:         the states of the parts, by name, with a SavedTensor in place of each tensor
-    random_states: returns the random states of a rank that saved it
+    parts: the states of the parts, by name, with a SavedTensor in place of each tensor
     """
 
-    step: int
-    world_size: int
+    reader: Reader
     parts: dict[str, Any]
-    random_states: Callable[[int], dict[str, Any]]
+
+    def random_states(self, rank: int) -> dict[str, Any]:
+        """Return the random states of a rank that saved it."""
+        states: dict[str, Any] = self.reader.value(state.random_states_name(rank))
+        return states
 
 
 def open_checkpoint(entry: Entry) -> SavedState:
-    """Open a checkpoint that is intact. No code in it is executed."""
-    assert entry.manifest is not None
-    found: dict[str, list[tensor_file.Piece]] = {}
-    for name in sorted(entry.manifest.files):
-        for key, piece in tensor_file.read(entry.path / name).items():
-            found.setdefault(key, []).append(piece)
-    structure = decode(found[STRUCTURE][0][1])
-
-    def read(path: str, placeholder: Tensor) -> SavedTensor:
-        pieces = found.get(structure["aliases"].get(path, path), [])
-        return SavedTensor(placeholder.shape, pieces[0][1].dtype if pieces else placeholder.dtype, pieces)
-
-    return SavedState(
-        entry.manifest.step,
-        entry.manifest.world_size,
-        join_state(structure["parts"], read),
-        lambda rank: decode(found[random_states_name(rank)][0][1]),
-    )
-
-
-def random_states_name(rank: int) -> str:
-    """Return the name of the tensor with the bytes of a rank's random states."""
-    return f"random_states/{rank}"
-
-
-def encode(value: object) -> Tensor:
-    """Return the bytes of a value that consists of tensors and plain values. Raise TypeError for any other."""
-    buffer = io.BytesIO()
-    torch.save(value, buffer)
-    buffer.seek(0)
-    if unsafe := torch.serialization.get_unsafe_globals_in_checkpoint(buffer):
-        raise TypeError(f"a part's state holds {', '.join(sorted(unsafe))}, not only tensors and plain values")
-    return torch.frombuffer(bytearray(buffer.getbuffer()), dtype=torch.uint8)
-
-
-def decode(data: Tensor) -> Any:
-    """Return the value of `encode`. Executes no code."""
-    return torch.load(io.BytesIO(data.numpy().tobytes()), map_location="cpu", weights_only=True)
-
-
-Leaves = dict[str, Tensor | TensorShard]
-
-
-def split_state(state: Any) -> tuple[Any, Leaves]:
-    """Return the structure of a state, and its tensors by their paths, such as "training/model/head.weight".
-
-    In the structure, a meta tensor of the same shape stands for each tensor. Tensors that are not dense remain in it.
-    """
-    leaves: Leaves = {}
-
-    def replace(path: str, value: Any) -> Any:
-        if is_dtensor(value):
-            value = of_dtensor(value)
-        if isinstance(value, TensorShard):
-            placeholder = torch.empty(value.shape, dtype=value.local.dtype, device="meta")
-        elif isinstance(value, Tensor) and _is_plain(value):
-            value = value.detach()
-            placeholder = torch.empty(value.shape, dtype=value.dtype, device="meta")
-        else:
-            return value
-        if path in leaves:
-            raise TypeError(f"a part's state has two tensors with the name {path}")
-        leaves[path] = value
-        return placeholder
-
-    return map_leaves(replace, state), leaves
-
-
-def join_state(structure: Any, read: Callable[[str, Tensor], Any]) -> Any:
-    """Return the state of a structure. read: returns the value for the placeholder at a path."""
-
-    def replace(path: str, value: Any) -> Any:
-        return read(path, value) if isinstance(value, Tensor) and value.is_meta else value
-
-    return map_leaves(replace, structure)
-
-
-def _is_plain(tensor: Tensor) -> bool:
-    return tensor.layout == torch.strided and not tensor.is_quantized and not tensor.is_meta and tensor.dtype in DTYPES
-
-
-def aliases(leaves: Mapping[str, Tensor | TensorShard]) -> dict[str, str]:
-    """Return the names of tensors that are the same as an earlier one, such as tied weights, with that one's name.
-
-    Only whole tensors: a rank may have an empty shard of others, and could not compare them."""
-    first: dict[tuple[object, ...], str] = {}
-    found: dict[str, str] = {}
-    for name, value in leaves.items():
-        if isinstance(value, TensorShard):
-            if value.local.shape != value.shape:
-                continue
-            value = value.local
-        if not value.numel():
-            continue
-        identity = (value.data_ptr(), value.device, value.dtype, value.shape, value.stride())
-        if (earlier := first.setdefault(identity, name)) != name:
-            found[name] = earlier
-    return found
+    """Open a checkpoint that is intact."""
+    reader = Reader(entry.path)
+    structure = reader.value(state.STRUCTURE)
+    return SavedState(reader, state.join(structure, lambda name, value: reader.saved(name, value.dtype)))

@@ -1,4 +1,9 @@
-"""Host memory into which a save copies its tensors, so that the training continues while a thread writes them."""
+"""Host memory into which a save copies its tensors, so that the training continues while a thread writes them.
+
+torch's DefaultStager is not used. After a fork, such as that of a DataLoader's workers, every page of its memory is
+copied when it is written, and a save stopped the training five times as long. On GPUs, its copies either stop the
+training, or are not in the order of the training's operations.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +11,22 @@ import contextlib
 import mmap
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from allranks.runtime.checkpoints.tensor_file import Layout, Piece
+from allranks.runtime.tensors import Path, TensorShard
+
+Shards = Mapping[Path, TensorShard]
 
 _PAGE = 1 << 21
+_ALIGNMENT = 64
 
 
 class StagingMemory:
-    """Reusable memory for the bytes of one file. It is pinned if the device is a GPU.
+    """Reusable memory for the tensors of one rank. It is pinned if the device is a GPU.
 
     Forked processes, such as the workers of a DataLoader, do not inherit it. Otherwise every page would be copied when
     it is written after a fork.
@@ -24,36 +34,46 @@ class StagingMemory:
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._memory: mmap.mmap | None = None
-        self._bytes = torch.empty(0, dtype=torch.uint8)
+        self._memory = mmap.mmap(-1, _PAGE)
+        self._bytes = torch.frombuffer(self._memory, dtype=torch.uint8)
         self._pinned = False
         self._touching: threading.Thread | None = None
 
-    def reserve(self, size: int) -> None:
-        """Reserve memory for a file of this size in bytes. A thread touches it: the first access to memory is slow."""
-        self._allocate(size)
+    def reserve(self, shards: Shards) -> None:
+        """Reserve memory for tensors. A thread touches it: the first access to memory is slow."""
+        self._allocate(_size(shards))
         self._touching = threading.Thread(target=self._touch, name="allranks-staging", daemon=True)
         self._touching.start()
 
-    def fill(self, layout: Layout, pieces: Mapping[str, Piece]) -> tuple[memoryview, Callable[[], None]]:
-        """Copy a file's bytes, and return them with a function that waits until they are complete.
+    def fill(self, shards: Shards) -> tuple[dict[Path, TensorShard], Callable[[], None]]:
+        """Copy tensors, and return the copies with a function that waits until they are complete.
 
         On a GPU, the copies are ordered with the training's operations, and the training does not wait for them.
         """
         if self._touching is not None:
             self._touching.join()
             self._touching = None
-        if len(self._bytes) < layout.size:
-            self._allocate(layout.size)
+        if len(self._bytes) < (size := _size(shards)):
+            self._allocate(size)
             self._pin()
-        self._bytes[: len(layout.header)] = torch.frombuffer(bytearray(layout.header), dtype=torch.uint8)
-        for name, (_, values) in pieces.items():
-            if values.numel():
-                start = layout.starts[name]
-                target = self._bytes[start : start + values.nbytes].view(values.dtype).view(values.shape)
-                target.copy_(values, non_blocking=self._pinned)
-        assert self._memory is not None
-        return memoryview(self._memory)[: layout.size], self._copied()
+        position = 0
+        copies = {}
+        for name, shard in shards.items():
+            pieces = []
+            for offsets, values in shard.pieces:
+                copy = self._empty_like(values, position)
+                copy.copy_(values, non_blocking=self._pinned)
+                pieces.append((offsets, copy))
+                position += _aligned(values.nbytes)
+            copies[name] = replace(shard, pieces=tuple(pieces))
+        return copies, self._copied()
+
+    def _empty_like(self, values: Tensor, position: int) -> Tensor:
+        """Return a tensor at a position of the memory. Its storage has its own bytes only, which torch.save writes."""
+        if not values.numel():
+            return torch.empty(values.shape, dtype=values.dtype)
+        flat = torch.frombuffer(self._memory, dtype=values.dtype, count=values.numel(), offset=position)
+        return flat.view(values.shape)
 
     def _allocate(self, size: int) -> None:
         self._unpin()
@@ -88,6 +108,14 @@ class StagingMemory:
 
     def __del__(self) -> None:
         self._unpin()
+
+
+def _size(shards: Shards) -> int:
+    return sum(_aligned(values.nbytes) for shard in shards.values() for _, values in shard.pieces)
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
 def _cuda() -> Any:

@@ -85,6 +85,8 @@ def _tensors(path: Path) -> Iterator[tuple[str, bytes]]:
     elif path.suffix in (".pt", ".pth", ".bin", ".ckpt"):
         # The training of the same user wrote it a moment ago.
         found = torch.load(path, map_location="cpu", weights_only=False)
+    elif path.suffix == ".distcp":
+        found = dict(_of_rank(path))
     else:
         raise ValueError(path.suffix)
     for name, tensor in _leaves(found):
@@ -92,6 +94,19 @@ def _tensors(path: Path) -> Iterator[tuple[str, bytes]]:
             with contextlib.suppress(RuntimeError):  # a tensor without data
                 data = tensor.detach().contiguous().flatten().view(torch.uint8)
                 yield name, f"{tensor.dtype} {tuple(tensor.shape)}".encode() + data.numpy().tobytes()
+
+
+def _of_rank(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the tensors that one rank wrote by torch.distributed.checkpoint, each with its name."""
+    from allranks.runtime.checkpoints.reading import Reader
+
+    reader = Reader(path.parent)
+    for index, place in reader.storage_data.items():
+        described: Any = reader.metadata.state_dict_metadata[index.fqn]
+        for chunk in getattr(described, "chunks", ()):
+            if place.relative_path == path.name and chunk.offsets == index.offset:
+                values = reader.region(index.fqn, described.properties.dtype, chunk.offsets, chunk.sizes)
+                yield f"{index.fqn} from {tuple(chunk.offsets)}" if any(chunk.offsets) else index.fqn, values
 
 
 def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:

@@ -1,0 +1,215 @@
+"""Write a checkpoint by torch.distributed.checkpoint: a file of each rank, torch's metadata, and then the manifest.
+
+Sources: torch/distributed/checkpoint/default_planner.py and filesystem.py
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torch import Size
+from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
+from torch.distributed.checkpoint.filesystem import FileSystem, FileSystemWriter
+from torch.distributed.checkpoint.metadata import ChunkStorageMetadata, Metadata, MetadataIndex, TensorProperties
+from torch.distributed.checkpoint.planner import SavePlan, TensorWriteData, WriteItem, WriteItemType
+from torch.distributed.checkpoint.storage import WriteResult
+from torch.futures import Future
+
+from allranks.runtime import tensors
+from allranks.runtime.checkpoints import manifest
+from allranks.runtime.checkpoints.manifest import BLOCK_BYTES, FileRecord, Manifest
+from allranks.runtime.checkpoints.state import name_of
+from allranks.runtime.tensors import TensorShard
+
+VISIBLE_SECONDS = 60.0
+"""How long a file that another instance has written may take to appear on rank 0's: mounted storage has caches."""
+
+_POLL_SECONDS = 0.05
+_BUFFER_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Shard:
+    """What a rank writes of a tensor, as torch's planner takes it."""
+
+    shard: TensorShard
+
+    def __create_write_items__(self, name: str, _: object) -> list[WriteItem]:
+        return [
+            WriteItem(
+                MetadataIndex(name, offsets),
+                WriteItemType.SHARD,
+                tensor_data=TensorWriteData(
+                    ChunkStorageMetadata(Size(offsets), values.shape),
+                    TensorProperties(self.shard.dtype),
+                    Size(self.shard.shape),
+                ),
+            )
+            for offsets, values in self.shard.pieces
+        ]
+
+    def piece(self, offsets: tuple[int, ...] | None) -> Any:
+        """Return the values of the piece at these offsets."""
+        return dict(self.shard.pieces)[tuple(offsets or ())]
+
+
+def nested(shards: Mapping[tensors.Path, TensorShard], others: Mapping[tensors.Path, io.BytesIO]) -> dict[str, Any]:
+    """Return what `save` takes: a state dict of this rank's shards, and of the bytes of other values."""
+    state: dict[str, Any] = {}
+    values: dict[tensors.Path, Any] = {path: Shard(shard) for path, shard in shards.items() if shard.pieces}
+    for path, value in (values | dict(others)).items():
+        place = state
+        for key in path[:-1]:
+            place = place.setdefault(key, {})
+        place[path[-1]] = value
+    return state
+
+
+class Planner(DefaultSavePlanner):
+    """Plans the writing of a state from `nested`. Ranks do not send a plan again that has not changed.
+
+    key:   name of the checkpoints, of which torch keeps the last plan
+    ready: waits until the copies of the tensors are complete
+    """
+
+    def __init__(self, key: str, ready: Callable[[], None]) -> None:
+        super().__init__(enable_plan_caching=True)
+        self._cached_plans_key = key
+        self._ready = ready
+
+    def create_local_plan(self) -> SavePlan:
+        """Return this rank's plan when its tensors are ready. If they fail, torch tells all ranks."""
+        self._ready()
+        return super().create_local_plan()
+
+    def lookup_object(self, index: MetadataIndex) -> Any:
+        """Return the piece of a tensor, or the bytes of another value."""
+        value = self.state_dict[index.fqn]
+        return value.piece(index.offset) if isinstance(value, Shard) else value
+
+    def transform_object(self, _: WriteItem, object: Any) -> Any:
+        """Return the object: the bytes are those of torch.save already."""
+        return object
+
+
+class Writer(FileSystemWriter):
+    """Writes a rank's file, and on rank 0 torch's metadata and the manifest, when all files are on disk.
+
+    description: of the checkpoint, without its files
+    aliases:     tied weights, which have the values of another tensor
+    completed:   called on rank 0 when the checkpoint is complete
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        description: Manifest,
+        aliases: Mapping[tensors.Path, tensors.Path],
+        completed: Callable[[], None],
+    ) -> None:
+        super().__init__(path, per_thread_copy_ahead=0)
+        self.fs = self._files = _Files()
+        self._folder = path
+        self._description, self._aliases, self._completed = description, aliases, completed
+
+    def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
+        """Create the folder. An earlier attempt at the same step does not count from then on."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for name in (manifest.MANIFEST, manifest.METADATA):
+            (self._folder / name).unlink(missing_ok=True)
+        return plan
+
+    def write_data(self, plan: SavePlan, planner: Any) -> Future[list[Any]]:
+        """Write this rank's file, and return what torch does, with the sizes and checksums of the files after it."""
+        results: Future[list[Any]] = Future()
+        results.set_result([*super().write_data(plan, planner).value(), self._files.records])
+        return results
+
+    def finish(self, metadata: Metadata, results: list[list[Any]]) -> None:
+        """Write torch's metadata and the manifest. Called on rank 0."""
+        files: dict[str, FileRecord] = {}
+        for of_rank in results:
+            files |= of_rank.pop()
+        if unseen := self._unseen(files):
+            raise OSError(f"{unseen[0]} of another rank, which rank 0 does not see")
+        super().finish(metadata, [*results, self._aliased(metadata, results)])
+        files[manifest.METADATA] = self._files.records[f"{manifest.METADATA}.tmp"]
+        description = replace(self._description, files=files)
+        manifest.sync_folder(self._folder)
+        manifest.write(self._folder, description)
+        manifest.sync_folder(self._folder.parent)
+        manifest.remove_strays(self._folder, description)
+        self._completed()
+
+    def _aliased(self, metadata: Metadata, results: list[list[WriteResult]]) -> list[WriteResult]:
+        """Add the aliases to the metadata. Return what was written for them, which is another tensor's."""
+        found: list[WriteResult] = []
+        for path, source in self._aliases.items():
+            name, other = name_of(path), name_of(source)
+            metadata.state_dict_metadata[name] = metadata.state_dict_metadata[other]
+            metadata.planner_data[name] = path
+            for result in (result for of_rank in results for result in of_rank if result.index.fqn == other):
+                found.append(replace(result, index=MetadataIndex(name, result.index.offset, result.index.index)))
+        return found
+
+    def _unseen(self, files: Mapping[str, FileRecord]) -> list[str]:
+        """Wait until rank 0 sees the files of all ranks. Return the names that it does not see in time."""
+        deadline = time.monotonic() + VISIBLE_SECONDS
+        while unseen := [name for name, record in files.items() if _size(self._folder / name) != record.size]:
+            if time.monotonic() > deadline:
+                break
+            time.sleep(_POLL_SECONDS)
+        return unseen
+
+
+class _Files(FileSystem):
+    """The file system. records: sizes and checksums of the files that were written, by name"""
+
+    def __init__(self) -> None:
+        self.records: dict[str, FileRecord] = {}
+
+    @contextmanager
+    def create_stream(self, path: str | os.PathLike[str], mode: str) -> Iterator[Any]:
+        """Open a file to be written."""
+        assert mode == "wb"
+        file = _ChecksummedFile(path, "w")
+        with io.BufferedWriter(file, _BUFFER_BYTES) as stream:
+            yield stream
+        self.records[Path(path).name] = FileRecord(file.size, tuple(file.checksums))
+
+
+class _ChecksummedFile(io.FileIO):
+    """A new file. checksums: the CRC-32 of each of its blocks"""
+
+    def __init__(self, path: str | os.PathLike[str], mode: str) -> None:
+        super().__init__(path, mode)
+        self.size = 0
+        self.checksums: list[int] = []
+
+    def write(self, data: Any, /) -> int:
+        written = super().write(data)
+        view = memoryview(data)[:written]
+        while view:
+            start = self.size % BLOCK_BYTES
+            if start == 0:
+                self.checksums.append(0)
+            part = view[: BLOCK_BYTES - start]
+            self.checksums[-1] = zlib.crc32(part, self.checksums[-1])
+            self.size += len(part)
+            view = view[len(part) :]
+        return written
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None
