@@ -12,7 +12,7 @@ from torch import nn
 
 from allranks.contract.pytorch import PyTorch
 from allranks.runtime.ranks.ranks import Ranks
-from allranks.runtime.strategies import deferred, fsdp
+from allranks.runtime.strategies import creation, fsdp
 
 KINDS = [f"{size} {create}" for size in (None, 1) for create in (False, True)]
 """Ranks that share a copy of the model, and whether strategy.create has built it."""
@@ -50,11 +50,12 @@ def test_groups_of_ranks_have_the_time_out_of_all(ranks: list[dict[str, Any]]) -
         assert found["timeouts"] == [60, 60, 60]
 
 
-def test_buffers_are_not_offloaded(alone: Ranks) -> None:
-    model = deferred.record(lambda: nn.BatchNorm1d(3))
-    recording = deferred.take(model)
-    assert recording is not None
+def test_buffers_are_not_offloaded(alone: Ranks, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = creation.create(lambda: nn.BatchNorm1d(3))
+    values = model.state_dict()
+    creation.move(model, "meta")
     device = torch.device("meta")  # in place of a GPU: any device but the CPU
-    fsdp._fill(model, recording, device, offload=True)
+    monkeypatch.setattr(torch.distributed, "broadcast", lambda *_, **__: None)
+    fsdp._fill(model, values, device, offload=True)
     assert [parameter.tolist() for parameter in model.parameters()] == [[1, 1, 1], [0, 0, 0]]
     assert {buffer.device for buffer in model.buffers()} == {device}

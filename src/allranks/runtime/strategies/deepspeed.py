@@ -14,7 +14,7 @@ from torch import Tensor, distributed, nn, optim
 from torch.optim.lr_scheduler import LRScheduler
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.strategies import deepspeed_config, deferred, training, zero_states
+from allranks.runtime.strategies import creation, deepspeed_config, training, zero_states
 from allranks.runtime.strategies.deepspeed_config import Configuration, configuration
 from allranks.runtime.strategies.preparation import transform, with_precision
 from allranks.runtime.strategies.settings import TrainingSettings
@@ -43,8 +43,8 @@ class DeepSpeed(Strategy):
         warnings.filterwarnings("ignore", message=r"`torch\.distributed\.\w+` is deprecated", category=FutureWarning)
 
     def create(self, build: Callable[[], nn.Module]) -> nn.Module:
-        """Return the model of `build` on the meta device. `prepare` computes its values, one by one under ZeRO 3."""
-        return deferred.record(build)
+        """Return the model that `build` returns, with values on rank 0 only, until `prepare`."""
+        return creation.create(build)
 
     def _distribute(
         self, model: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings, schedule: Schedule | None
@@ -65,10 +65,11 @@ class DeepSpeed(Strategy):
             found = "with ZeRO stage 3"
             expected = "ZeRO 0 to 2: stage 3 gathers the weights of each layer in hooks, which split its graph"
             raise InputError(Problem("compile", found, expected, "omit compile, or use the strategy fsdp"))
-        recording = deferred.take(model)
+        is_created = creation.is_created(model)
         model, blocks = transform(model, settings, self.device)
-        if recording is not None:
-            deferred.fill(model, recording, _sharding(values) if config.deepspeed_stage == 3 else lambda _: None)
+        if is_created:  # the engine broadcasts parameters that are not sharded
+            creation.move(model, "cpu", _sharding(values) if config.deepspeed_stage == 3 else lambda _: None)
+            creation.broadcast_buffers(model, self.device)
         model = model.to(self.device)
         if settings.compile and not blocks:
             model.compile()
@@ -95,7 +96,7 @@ def _check(values: dict[str, Any], path: str | Path | None) -> None:
 
 
 def _sharding(values: dict[str, Any]) -> Callable[[nn.Parameter], None]:
-    """Return a function that shards a parameter as ZeRO 3 does. A collective."""
+    """Return a function that shards rank 0's values of a parameter as ZeRO 3 does. A collective."""
     import deepspeed
 
     first: list[Any] = []

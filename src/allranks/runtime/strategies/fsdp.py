@@ -17,13 +17,12 @@ from torch.distributed.checkpoint.state_dict import (
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.distributed_c10d import _get_default_group
 from torch.distributed.fsdp import CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, OffloadPolicy, fully_shard
-from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.tensor import DTensor
 from torch.distributed.utils import _sync_module_states
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.strategies import deferred, training
-from allranks.runtime.strategies.deferred import Recording
+from allranks.runtime.strategies import creation, training
 from allranks.runtime.strategies.preparation import DTYPES, transform, with_automatic_precision, with_precision
 from allranks.runtime.strategies.settings import TrainingSettings
 from allranks.runtime.strategies.torch_training import TorchTraining
@@ -31,6 +30,7 @@ from allranks.runtime.strategies.training import Schedule, Strategy
 from allranks.runtime.tensors import SavedTensor, full
 
 _FULL_STATE = StateDictOptions(full_state_dict=True, cpu_offload=True)
+_FROM_RANK_0 = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
 _BROADCAST_BYTES = 250 << 20
 """Bytes of one broadcast of the weights, as in DistributedDataParallel."""
 _IN_FLOAT32 = {"cuda": (_BatchNorm,), "cpu": (_BatchNorm, nn.LayerNorm, nn.GroupNorm)}
@@ -47,8 +47,8 @@ class Fsdp(Strategy):
     unsupported = ("find_unused_parameters", "deepspeed_stage", "deepspeed_config")
 
     def create(self, build: Callable[[], nn.Module]) -> nn.Module:
-        """Return the model that `build` returns, on the meta device. `prepare` computes this rank's shard of it."""
-        return deferred.record(build)
+        """Return the model that `build` returns, with values on rank 0 only, until `prepare`."""
+        return creation.create(build)
 
     def _distribute(
         self, model: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings, schedule: Schedule | None
@@ -56,9 +56,12 @@ class Fsdp(Strategy):
         """Broadcast rank 0's weights, and shard the model and the optimizer's parameters. A collective."""
         settings = with_automatic_precision(settings, self.device)
         mesh = _mesh(settings.shard_group_size, self.device)
-        recording = deferred.take(model)
+        is_created = creation.is_created(model)
         model, blocks = transform(model, settings, self.device)
-        if recording is None:
+        values = model.state_dict() if is_created else {}
+        if is_created:
+            creation.move(model, "meta")
+        else:
             model = model.to(self.device)
             _sync_module_states(model, _get_default_group(), _BROADCAST_BYTES, 0, ())
         names = {id(parameter): name for name, parameter in model.named_parameters()}
@@ -67,8 +70,8 @@ class Fsdp(Strategy):
         offload = CPUOffloadPolicy() if settings.offload and self.device.type != "cpu" else OffloadPolicy()
         for module, precision in _units(model, blocks, low, self.device):
             fully_shard(module, mesh=mesh, mp_policy=precision, offload_policy=offload)
-        if recording is not None:
-            _fill(model, recording, self.device, settings.offload)
+        if is_created:
+            _fill(model, values, self.device, settings.offload)
         if settings.compile and not blocks:
             model.compile()
         sharded = dict(model.named_parameters())
@@ -116,34 +119,22 @@ def _mesh(shard_group_size: int | None, device: torch.device) -> DeviceMesh:
     return DeviceMesh.from_group([replicate, shard], device.type, mesh=mesh, mesh_dim_names=("replicate", "shard"))
 
 
-def _fill(model: nn.Module, recording: Recording, device: torch.device, offload: bool) -> None:
-    """Set the values of a sharded model on the meta device. Each rank computes every value, and copies its shard. A
-    collective.
+def _fill(model: nn.Module, values: dict[str, Any], device: torch.device, offload: bool) -> None:
+    """Give a sharded model on the meta device its values. A collective.
 
-    offload: leave the parameters on the CPU
+    values:  the state dict of the whole model on rank 0; ignored on other ranks
+    offload: leave the parameters on the CPU. Buffers are not offloaded
     """
+    creation.broadcast_buffers(model, device)
     buffers = [
         (module, name, buffer)
         for module in model.modules()
         for name, buffer in module.named_buffers(recurse=False, remove_duplicate=False)
     ]
     model.to_empty(device="cpu" if offload else device)
-    targets: dict[str, Tensor] = dict(model.named_parameters()) | dict(model.named_buffers())
-    # The ranks' generators may differ, and shards must be of one model. The state is a tensor on the CPU.
-    states = [recording.random_state]
-    distributed.broadcast_object_list(states, src=0)
-    recording.random_state = states[0]
-    with torch.random.fork_rng(devices=()):  # each rank continues with random numbers of its own
-        for name, value in recording.values():
-            target = targets[name]
-            if isinstance(target, DTensor):
-                value = distribute_tensor(value, target.device_mesh, target.placements, src_data_rank=None)
-            with torch.no_grad():
-                target.copy_(value)
-    # Buffers are not offloaded. `to_empty` has given each module a tensor of its own for a buffer that they share.
-    placed: dict[Tensor, Tensor] = {}
-    for module, name, empty in buffers:
-        setattr(module, name, placed.setdefault(empty, module.get_buffer(name).to(device)))
+    set_model_state_dict(model, values, options=_FROM_RANK_0)
+    for module, name, buffer in buffers:
+        setattr(module, name, buffer)
 
 
 class FsdpTraining(TorchTraining):

@@ -115,19 +115,19 @@ class Strategy(ABC):
         self.device = device
 
     def create(self, build: Callable[[], nn.Module]) -> nn.Module:
-        """Build a model so that it never exists whole on a rank, if the strategy shards its weights (fsdp, and
-        deepspeed with ZeRO 3). Other strategies call `build` and return its model.
+        """Build a model with values on rank 0 only, if the strategy shards its weights (fsdp and deepspeed). Other
+        strategies call `build` and return its model.
 
             model = ranks.strategy.create(lambda: Gpt(shape))
             training = ranks.strategy.prepare(model, torch.optim.AdamW(model.parameters()), settings)
 
-        The returned model is on the meta device. `prepare` repeats what `build` did to each tensor, on the CPU, one
-        tensor after another, and keeps this rank's shard of it. So the weights are the ones that `build` gives an
-        ordinary model with the same seed, whatever the number of ranks. `build` may also load a state dict, which is
-        best mapped into memory: `model.load_state_dict(torch.load(path, mmap=True))`.
+        Rank 0 builds the model in host memory. The other ranks build it on the meta device, without values, and
+        `prepare` sends each rank its shard of rank 0's, one tensor after another. So the weights are the ones that
+        `build` gives an ordinary model with rank 0's seed, whatever the number of ranks, and no device has the whole
+        model. `build` may also load a state dict, which is best mapped into memory:
+        `model.load_state_dict(torch.load(path, mmap=True))`.
 
-        `build` must be the same on every rank. Raise InputError if it reads values of the model's tensors, which the
-        meta device does not have.
+        Raise InputError if `build` reads values of the model's tensors, which the meta device does not have.
         """
         return build()
 
