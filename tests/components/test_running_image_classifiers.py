@@ -40,7 +40,7 @@ def test_two_ranks_leave_a_model_and_checkpoints(trained: Path) -> None:
 def test_their_history_has_the_loss_and_the_pace_of_the_steps(trained: Path) -> None:
     history = json.loads((trained / "history").read_text())
     # 1259 images an epoch are 13 batches of 90, and one of 89.
-    assert [point["step"] for point in history["points"]] == [*range(10, 84, 10), 84]
+    assert [point["step"] for point in history["points"]] == [1, *range(10, 84, 10), 84]
     assert history["points"][-1]["loss"] < history["points"][0]["loss"] / 2
     assert all(point["seconds"] > 0 for point in history["points"])
     assert (history["sample"], history["samples_per_step"]) == ("image", 90)
@@ -55,23 +55,23 @@ def test_one_process_goes_on_from_what_two_ranks_left(trained: Path, digits: Pat
     assert "another size than before: 92 steps in all instead of 56" in ended.errors[0]
     assert re.findall(r"step (\d+) of (\d+): validation", ended.output) == [("92", "92")]
     history = json.loads((tmp_path / "history").read_text())
-    assert [history["points"][number]["step"] for number in (0, -1)] == [10, 92]
+    assert [history["points"][number]["step"] for number in (0, -1)] == [1, 92]
     assert (tmp_path / "model/MLmodel").is_file()
 
 
 EVICTED_IN_VALIDATION = """
 import os, signal
-import train, validation
+import train
 from allranks import runtime
 
-validate = validation.validate
+validate = train.validate
 
 def evicted(model, loader, ranks, interrupted):
     if ranks.rank == 1:
         os.kill(os.getpid(), signal.SIGTERM)
     return validate(model, loader, ranks, interrupted)
 
-validation.validate = evicted
+train.validate = evicted
 runtime.main(train.train, strategy="fsdp")
 """
 

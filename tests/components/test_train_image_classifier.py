@@ -225,37 +225,10 @@ def test_the_models_of_the_spec_are_the_presets(presets: Any) -> None:
     assert spec["inputs"]["model"]["enum"] == list(presets.PRESETS)
 
 
-def test_inputs_that_contradict_each_other_are_refused_together(code: Importer) -> None:
-    check, args = code("train_image_classifier", "checks").check_inputs, defaults()
-    check(args)
-    wrong = {"max_steps": 0, "initial_model": Path("i"), "pretrained_model": Path("p")}
-    with pytest.raises(InputError) as raised:
-        check(argparse.Namespace(**vars(args) | wrong))
-    assert [problem.where for problem in raised.value.problems] == ["input max_steps", "input initial_model"]
-
-
-@pytest.mark.parametrize(
-    ("values", "total"),
-    [
-        ({}, 18),
-        ({"max_steps": 5}, 5),
-        ({"gradient_accumulation_steps": 18}, 1),
-        ({"gradient_accumulation_steps": 19}, "gradient_accumulation_steps"),
-        ({"max_steps": 5, "gradient_accumulation_steps": 19}, 5),
-        ({"warmup_steps": 18}, "warmup_steps"),
-    ],
-)
-def test_a_training_has_steps_after_its_warm_up(code: Importer, values: dict[str, int], total: int | str) -> None:
-    checks, args = code("train_image_classifier", "checks"), defaults()
-    args = argparse.Namespace(**vars(args) | {"num_train_epochs": 6} | values)
-    ranks = SimpleNamespace(world_size=2)
-    if isinstance(total, int):
-        assert checks.total_steps(args, 192, 3, ranks) == total
-        return
-    with pytest.raises(InputError) as raised:
-        checks.total_steps(args, 192, 3, ranks)
-    (problem,) = raised.value.problems
-    assert problem.where == f"input {total}"
+def test_two_models_to_start_from_are_refused(code: Importer) -> None:
+    args = argparse.Namespace(**vars(defaults()) | {"initial_model": Path("i"), "pretrained_model": Path("p")})
+    with pytest.raises(InputError, match="input initial_model: given beside pretrained_model"):
+        code("train_image_classifier", "architecture").start_from(args)
 
 
 @pytest.mark.parametrize(

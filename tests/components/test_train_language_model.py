@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from allranks import runtime
 from allranks.errors import InputError
 from allranks_steps.schedule import Schedule
 from allranks_steps.text import llama, windows
+from allranks_steps.training_settings import total_steps
 
 Importer = Callable[[str, str], Any]
 
@@ -203,24 +203,20 @@ def test_the_inputs_in_effect(modules: Any, monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_the_number_of_steps(modules: Any) -> None:
-    start = modules("start")
-
     def steps(**given: object) -> int:
-        batches = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 3}
-        return int(start.total_steps(arguments(**(batches | given)), 100, 2))
+        return total_steps(arguments(**({"gradient_accumulation_steps": 3} | given)), 12)
 
     assert (steps(max_steps=7), steps(), steps(num_train_epochs=2.5)) == (7, 4, 10)
     with pytest.raises(InputError, match="input max_steps: 0"):
         steps(max_steps=0)
     with pytest.raises(InputError, match=r"input num_train_epochs: 0\.2, which makes 2 forward and backward passes"):
         steps(num_train_epochs=0.2)
-    start.require_warmup(None, 7)
-    start.require_warmup(6, 7)
+    assert steps(max_steps=7, warmup_steps=6) == 7
     with pytest.raises(InputError, match="input warmup_steps: 7 of 7 steps"):
-        start.require_warmup(7, 7)
-    start.check_resumed(7, 7, -1)
+        steps(max_steps=7, warmup_steps=7)
+    modules("start").check_resumed(7, 7, -1)
     with pytest.raises(InputError, match="input num_train_epochs: 7 steps, and the checkpoint to resume from has 8"):
-        start.check_resumed(8, 7, -1)
+        modules("start").check_resumed(8, 7, -1)
 
 
 def test_too_little_text(modules: Any) -> None:
@@ -250,19 +246,6 @@ def test_an_initial_model_that_does_not_fit(modules: Any, tmp_path: Path, tokeni
     (tmp_path / "artifacts/huggingface/model.safetensors").write_text("{")
     with pytest.raises(InputError, match=r"input initial_model: the weights in .* are damaged"):
         start.build(config, tmp_path)
-
-
-def test_a_full_output(modules: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    start = modules("start")
-    places = {"model": tmp_path / "new/model", "checkpoints": tmp_path / "checkpoints"}
-    args = arguments(**places, save_total_limit=2, eval_steps=5)
-    ranks = SimpleNamespace(is_main=True, broadcast=lambda value: value)
-    # The weights, and with AdamW's moments 2 checkpoints, the best one and the next.
-    usage = SimpleNamespace(total=1 << 30, free=4 * 1000 * (1 + 3 * 4))
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-    start.check_room(args, 1000, ranks)
-    with pytest.raises(InputError, match=f"output checkpoints: 50.8 KiB free in {tmp_path}"):
-        start.check_room(args, 1001, ranks)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,9 @@ from allranks_steps.models import no_model
 
 def start_from(args: argparse.Namespace) -> InitialModel | None:
     """Return the model to start from, or None. Raise InputError if it cannot be read, or is not the preset's."""
+    if args.initial_model and args.pretrained_model:
+        found = "given beside pretrained_model"
+        raise InputError(Problem("input initial_model", found, "one model to start from", "leave one of them out"))
     if args.pretrained_model:
         return initial_model.of_transformers(args.pretrained_model)
     if not args.initial_model or no_model.stands_in(args.initial_model):

@@ -17,18 +17,6 @@ OPTIMIZER_COPIES = {"adamw_torch": 2, "sgd": 1}
 """Numbers that an optimizer keeps for each weight: AdamW's two moments, SGD's momentum."""
 
 
-def check_inputs(args: argparse.Namespace) -> None:
-    """Raise InputError for inputs that contradict each other, or for no step."""
-    problems = []
-    if args.max_steps == 0:
-        problems.append(Problem("input max_steps", "0", "more than 0, or -1 for num_train_epochs"))
-    if args.initial_model and args.pretrained_model:
-        found = "given beside pretrained_model"
-        problems.append(Problem("input initial_model", found, "one model to start from", "leave one of them out"))
-    if problems:
-        raise InputError.of(problems)
-
-
 def check_room(args: argparse.Namespace, parameter_count: int, validates: bool, ranks: runtime.Ranks) -> None:
     """Raise InputError if the disks of the outputs have no room for them. A collective.
 
@@ -81,39 +69,6 @@ def check_batches(args: argparse.Namespace, model: nn.Module, count: int, ranks:
                 "vit, swin)",
             )
         )
-
-
-def total_steps(args: argparse.Namespace, count: int, batches: int, ranks: runtime.Ranks) -> int:
-    """Return the number of optimizer steps. Raise InputError if there would be none, or only those of the warm-up.
-
-    count:   number of training images
-    batches: of an epoch
-    """
-    total: int = args.max_steps
-    if total == -1:
-        passes = args.num_train_epochs * batches
-        total = passes // args.gradient_accumulation_steps
-        if total == 0:
-            raise InputError(
-                Problem(
-                    where="input gradient_accumulation_steps",
-                    found=f"{args.gradient_accumulation_steps}, and {count} training images in batches of "
-                    f"{args.per_device_train_batch_size} on {ranks.world_size} ranks are {passes} backward passes in "
-                    f"num_train_epochs {args.num_train_epochs}",
-                    expected=f"at most {passes}, for one optimizer step",
-                    fix="use fewer gradient_accumulation_steps, a smaller per_device_train_batch_size, or more epochs",
-                )
-            )
-    if args.warmup_steps >= total and args.lr_scheduler_type != "constant":
-        raise InputError(
-            Problem(
-                where="input warmup_steps",
-                found=f"{args.warmup_steps}, and the training has {total} steps",
-                expected=f"fewer than {total}",
-                fix="use fewer warmup_steps, or warmup_ratio",
-            )
-        )
-    return total
 
 
 def steps_when_resumed(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from pathlib import Path
 from typing import Any
 
 import initial_model
@@ -12,29 +11,30 @@ import numpy as np
 import torch
 from architecture import design, start_from
 from mixing import Mixing, mix
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional
-from validation import MODE, Validation
+from validation import validate
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import full_output_refused
-from allranks_steps.history import History, peak_memory
+from allranks_steps.history import History, describe
 from allranks_steps.images.classifier import Architecture, blocks
 from allranks_steps.images.image_data.augmentation import Augmentation
-from allranks_steps.images.image_data.batches import Collate, ImageSamples, evaluation_loader, sampler
+from allranks_steps.images.image_data.batches import Batch, Collate, ImageSamples, evaluation_loader, sampler
 from allranks_steps.images.image_data.decoding import Decoder
 from allranks_steps.images.image_data.images import ImageData
 from allranks_steps.images.image_data.open_data import kind, open_data
 from allranks_steps.images.saving import save
+from allranks_steps.loop import Loop
 from allranks_steps.models import no_model
 from allranks_steps.schedule import Schedule
-from checks import check_batches, check_inputs, check_room, note_without_effect, steps_when_resumed, total_steps
+from allranks_steps.training_settings import parameter_groups, settings, total_steps
+from checks import check_batches, check_room, note_without_effect, steps_when_resumed
 
 
 def train(ranks: runtime.Ranks) -> None:
     args = runtime.arguments()
-    check_inputs(args)
     if "deepspeed" in args:  # in train_image_classifier_deepspeed
         args = runtime.resolve_deepspeed_file(args, runtime.argument_defaults().get, ranks.full_world_size)
     data = read(args)
@@ -54,15 +54,17 @@ def train(ranks: runtime.Ranks) -> None:
     check_batches(args, model, data.count("train"), ranks)
     note_without_effect(args, ranks)
     loader, collate = training_loader(args, data, architecture, ranks)
-    total = total_steps(args, data.count("train"), len(loader), ranks)
+    total = total_steps(args, len(loader))
     mixing = Mixing(args.mixup_alpha, args.cutmix_alpha)
 
     if args.channels_last and args.strategy in ("ddp", "horovod"):  # the others keep contiguous shards of the weights
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     schedule = Schedule(args.lr_scheduler_type, total, args.warmup_steps or round(args.warmup_ratio * total))
-    training = ranks.strategy.prepare(
-        model, optimizer(args, model), settings(args, model, schedule, loader.sampler), schedule
+    stage = args.deepspeed_stage if args.strategy == "deepspeed" else None
+    chosen = settings(
+        args, blocks(model), schedule, loader.sampler, sync_batchnorm=args.sync_batchnorm, deepspeed_stage=stage
     )
+    training = ranks.strategy.prepare(model, optimizer(args, model), chosen, schedule)
     args.precision = training.precision  # what "auto" stands for here
     average = runtime.ExponentialMovingAverage(training, args.ema_decay, warm_up=True) if args.ema_decay else None
     history = History("image")
@@ -75,81 +77,56 @@ def train(ranks: runtime.Ranks) -> None:
         parts,
         every_steps=args.save_steps,
         keep=args.save_total_limit,
-        mode=MODE,
+        mode="max",  # of the validation accuracy
     )
     step = checkpoints.load(start_from=args.resume_from_checkpoint, start_from_name="input resume_from_checkpoint")
     if step and args.max_steps == -1:
         total = schedule.total = steps_when_resumed(args, step, total, loader, ranks)
-    samples_per_step = min(loader.sampler.batch_size, data.count("train")) * args.gradient_accumulation_steps
-    about = {
-        "strategy": args.strategy,
-        "launcher": ranks.launcher,
-        "world_size": ranks.world_size,
-        "parameters": parameter_count,
-        "samples_per_step": samples_per_step,
-    }
-    ranks.metrics.log_params(about | {name: value for name, value in vars(args).items() if not isinstance(value, Path)})
+    count = min(loader.sampler.batch_size, data.count("train")) * args.gradient_accumulation_steps
+    about = describe(args, ranks, "image", parameters=parameter_count, samples_per_step=count)
     if ranks.is_main:
         name = architecture.config.model_type if initial else args.preset
         print(
             f"{name}: {parameter_count:,} parameters, {data.count('train'):,} images, {total} steps of "
-            f"{samples_per_step} on {ranks.world_size} ranks by {args.strategy} in {args.precision}",
+            f"{count} on {ranks.world_size} ranks by {args.strategy} in {args.precision}",
             flush=True,
         )
+    images: Any = validation_loader(args, data, architecture, ranks)
 
-    images = validation_loader(args, data, architecture, ranks)
-    validation = Validation(images, training, average, checkpoints, history, ranks, total)
-    if checkpoints.metric is not None:
-        validation.evaluated = step
-    elif step and is_validated(args, step, total, loader):  # an earlier attempt ended within this validation
-        validation.run(step, loader.epoch)
+    def loss(batch: Batch, step: int, passes: int) -> Tensor:
+        pixels, target = collate.changed(batch), batch.labels
+        if mixing.enabled:
+            random = np.random.default_rng([args.seed, step, passes, ranks.rank])
+            pixels, target = mix(pixels, target, mixing, len(data.classes), random)
+        if args.channels_last:
+            pixels = pixels.contiguous(memory_format=torch.channels_last)
+        scores = training.model(pixels)
+        return functional.cross_entropy(scores, target, label_smoothing=args.label_smoothing_factor)
 
-    epoch = loader.epoch
-    loss_of_step, passes = torch.zeros((), device=ranks.device), 0
-    training.model.train()
-    while step < total and (args.max_steps != -1 or loader.epoch < args.num_train_epochs):
-        epoch = loader.epoch
-        for batch in loader:
-            pixels, target = collate.changed(batch), batch.labels
-            if mixing.enabled:
-                random = np.random.default_rng([args.seed, step, passes, ranks.rank])
-                pixels, target = mix(pixels, target, mixing, len(data.classes), random)
-            if args.channels_last:
-                pixels = pixels.contiguous(memory_format=torch.channels_last)
-            scores = training.model(pixels)
-            loss = functional.cross_entropy(scores, target, label_smoothing=args.label_smoothing_factor)
-            training.backward(loss, loader.weight)
-            loss_of_step += loss.detach() * loader.weight
-            passes += 1
-            if not training.step():
-                continue
-            step += 1
-            if average:
-                average.update()
-            history.count(samples_per_step)
-            if step % args.logging_steps == 0 or step == total:
-                mean = ranks.mean(loss_of_step / passes)
-                point = history.add(step, mean, peak_memory(ranks.device))
-                figures = {
-                    "train_loss": mean,
-                    "learning_rate": training.optimizer.param_groups[0]["lr"],
-                    "images_per_second": point.samples / point.seconds,
-                    "step_seconds": point.seconds,
-                }
-                if training.gradient_norm is not None:
-                    figures["gradient_norm"] = training.gradient_norm
-                ranks.metrics.log(figures, step=step, total=total, epoch=epoch)
-            loss_of_step.zero_()
-            passes = 0
-            if is_validated(args, step, total, loader):
-                validation.run(step, epoch)
-            with history.paused():
-                checkpoints.save_if_due(step)
-            if step == total:
-                break
-    validation.run(step, epoch)
+    def is_due(step: int) -> bool:
+        # Not at the very end of an epoch, but after its last step: a checkpoint in the middle of an accumulation would
+        # lose its gradients.
+        ends_epoch = loader.sampler.batches_left < args.gradient_accumulation_steps
+        return images is not None and (
+            step == total or bool(step % args.eval_steps == 0 if args.eval_steps else ends_epoch)
+        )
 
-    checkpoints.save(step)
+    Loop(
+        ranks,
+        training,
+        loader,
+        history,
+        checkpoints,
+        total=total,
+        samples_per_step=count,
+        logging_steps=args.logging_steps,
+        loss=loss,
+        is_due=is_due,
+        evaluate=lambda: validate(training.model, images, ranks, checkpoints.interrupted),
+        metric="accuracy",
+        average=average,
+    ).run(step)
+
     weights = average.weights() if average else training.weights()
     measured_on = runtime.measured_on(ranks)
     if ranks.is_main:
@@ -160,18 +137,6 @@ def train(ranks: runtime.Ranks) -> None:
         preset = initial.preset if initial else args.preset
         save(trained, args.model, architecture, channels=data.channels, classes=data.classes, preset=preset)
     ranks.barrier()
-
-
-def is_validated(args: argparse.Namespace, step: int, total: int, loader: runtime.DataLoader) -> bool:
-    """Return whether the model is validated after this step.
-
-    Not at the very end of an epoch, but after its last step: a checkpoint in the middle of an accumulation would lose
-    its gradients."""
-    if step == total:
-        return True
-    if args.eval_steps:
-        return bool(step % args.eval_steps == 0)
-    return bool(loader.sampler.batches_left < args.gradient_accumulation_steps)
 
 
 def read(args: argparse.Namespace) -> ImageData:
@@ -222,34 +187,8 @@ def decoder_of(data: ImageData, architecture: Architecture) -> Decoder | None:
     return None if data.kind == "arrays" else Decoder(architecture.image_size, data.channels)
 
 
-def settings(
-    args: argparse.Namespace, model: nn.Module, schedule: Schedule, sampler: runtime.GlobalBatches
-) -> runtime.TrainingSettings:
-    """Return the settings of the strategy. Raise InputError."""
-    return runtime.TrainingSettings(
-        gradient_accumulation_steps=args.gradient_accumulation_steps,
-        per_device_train_batch_size=args.per_device_train_batch_size,
-        passes_per_batch=sampler.passes_per_batch,
-        max_grad_norm=args.max_grad_norm,
-        precision=args.precision,
-        tf32=args.tf32,
-        compile=args.compile,
-        blocks=blocks(model),
-        activation_checkpointing=args.activation_checkpointing,
-        sync_batchnorm=args.sync_batchnorm,
-        deepspeed_stage=args.deepspeed_stage if args.strategy == "deepspeed" else None,
-        offload=args.offload,
-        deepspeed_config=getattr(args, "deepspeed", None),
-        warmup_steps=schedule.warmup_steps,
-        max_steps=schedule.total,
-    )
-
-
 def optimizer(args: argparse.Namespace, model: nn.Module) -> torch.optim.Optimizer:
-    """Return the optimizer. Biases and the weights of normalization have no weight decay."""
-    decayed = [parameter for parameter in model.parameters() if parameter.ndim > 1]
-    others = [parameter for parameter in model.parameters() if parameter.ndim <= 1]
-    groups = [{"params": decayed, "weight_decay": args.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    groups = parameter_groups(model, args.weight_decay)
     if args.optim == "sgd":
         return torch.optim.SGD(groups, lr=args.learning_rate, momentum=0.9, nesterov=True)
     return torch.optim.AdamW(groups, lr=args.learning_rate)

@@ -18,6 +18,7 @@ from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import full_output_refused
 from allranks_steps.finetuning import records, tokens, trainer_settings, training
 from allranks_steps.finetuning.progress import Progress
+from allranks_steps.history import describe
 from allranks_steps.text import causal_model
 from allranks_steps.text.mlflow_model import GENERATION, LANGUAGE_MODEL, write_mlflow_model
 from allranks_steps.text.model_folder import ADAPTER, WITHIN, ModelFolder
@@ -55,7 +56,7 @@ def train(ranks: runtime.Ranks) -> None:
         what = "packed sequences" if args.packing else "examples"
         raise records.too_few(len(trainer.train_dataset), samples, what)
     trained, total = adapters.trained_share(trainer.model)
-    about = training.describe(args, ranks, "example", parameters=total, trained_parameters=trained)
+    about = describe(args, ranks, "example", parameters=total, trained_parameters=trained, samples_per_step=samples)
     if ranks.is_main:
         share = f"{trained:,} of {total:,} weights ({trained / total:.2%})"
         print(f"{args.objective} trains {share} by {args.method} on {ranks.world_size} ranks", flush=True)

@@ -16,6 +16,7 @@ from allranks_steps.finetuning import classified_texts, classifier, records, tra
 from allranks_steps.finetuning.classified_texts import Columns
 from allranks_steps.finetuning.classifier_scores import metrics, predict
 from allranks_steps.finetuning.progress import Progress
+from allranks_steps.history import describe
 from allranks_steps.text.mlflow_model import write_mlflow_model
 from allranks_steps.text.model_folder import WITHIN, open_model
 
@@ -58,7 +59,7 @@ def train(ranks: runtime.Ranks) -> None:
     )
     trainer.remove_callback(PrinterCallback)
     parameters = model.num_parameters()
-    about = training.describe(args, ranks, "text", parameters=parameters)
+    about = describe(args, ranks, "text", parameters=parameters, samples_per_step=samples)
     if ranks.is_main:
         learned = "a number" if names is None else f"{len(names)} labels"
         print(f"{parameters:,} weights on {ranks.world_size} ranks, {learned}", flush=True)

@@ -1,4 +1,4 @@
-"""What a training starts with: the model's configuration and weights, settings and steps, room for its outputs."""
+"""What a training starts with: the inputs in effect, and the model's configuration and weights."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import LlamaConfig
-from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
-from allranks.runtime.output_room import outputs_of_training, require_room
 from allranks_steps.text import model_folder
 from allranks_steps.text.llama import Llama
 from allranks_steps.text.prepared_text import Description
@@ -28,10 +26,6 @@ DEFAULTS = {
     "precision": "auto",
 }
 """Defaults of the inputs that have none in the component, because DeepSpeed's file may set them."""
-
-FLOAT32_BYTES = 4
-CHECKPOINT_VALUES = 3
-"""Values that a checkpoint holds for each parameter: the weight, and Adam's two moments."""
 
 
 def config(args: Namespace, data: Description, tokenizer: Tokenizer) -> LlamaConfig:
@@ -115,66 +109,9 @@ def resolved(args: Namespace, world_size: int) -> Namespace:
     return Namespace(**{**vars(args), **missing})
 
 
-def settings(args: Namespace, warmup_steps: int, total_steps: int, passes_per_batch: int) -> runtime.TrainingSettings:
-    """Return the settings of the strategy. Raise InputError."""
-    return runtime.TrainingSettings(
-        gradient_accumulation_steps=args.gradient_accumulation_steps,
-        per_device_train_batch_size=args.per_device_train_batch_size,
-        passes_per_batch=passes_per_batch,
-        max_grad_norm=args.max_grad_norm,
-        precision=args.precision,
-        tf32=args.tf32,
-        compile=args.compile,
-        blocks=(LlamaDecoderLayer,),
-        activation_checkpointing=args.activation_checkpointing,
-        shard_group_size=args.shard_group_size,
-        deepspeed_stage=args.deepspeed_stage,
-        offload=args.offload,
-        deepspeed_config=args.deepspeed,
-        warmup_steps=warmup_steps,
-        max_steps=total_steps,
-    )
-
-
-def total_steps(args: Namespace, windows: int, world_size: int) -> int:
-    """Return the number of optimizer steps. windows: in the training data. Raise InputError."""
-    if args.max_steps == 0:
-        fix = "leave it out to train by epochs"
-        raise InputError(Problem("input max_steps", "0", "a positive number, or -1", fix))
-    if args.max_steps > 0:
-        return int(args.max_steps)
-    passes = int(args.num_train_epochs * (windows // (args.per_device_train_batch_size * world_size)))
-    if total := passes // args.gradient_accumulation_steps:
-        return int(total)
-    raise InputError(
-        Problem(
-            "input num_train_epochs",
-            f"{args.num_train_epochs:g}, which makes {passes} forward and backward passes, and no optimizer step",
-            f"at least gradient_accumulation_steps ({args.gradient_accumulation_steps}) of them",
-            "give more num_train_epochs, max_steps, or a smaller gradient_accumulation_steps or "
-            "per_device_train_batch_size",
-        )
-    )
-
-
-def require_warmup(warmup_steps: int | None, total: int) -> None:
-    """Raise InputError if the warm-up does not end before the training. warmup_steps: the input"""
-    if warmup_steps is not None and warmup_steps >= total:
-        found = f"{warmup_steps} of {total} steps"
-        raise InputError(Problem("input warmup_steps", found, "fewer than the training has", "give a smaller number"))
-
-
 def check_resumed(step: int, total: int, max_steps: int) -> None:
     """Raise InputError if the training resumes after its last step. max_steps: the input"""
     if step > total:
         where = "input max_steps" if max_steps > 0 else "input num_train_epochs"
         found = f"{total} steps, and the checkpoint to resume from has {step}"
         raise InputError(Problem(where, found, f"at least {step} steps", "train longer, or start without checkpoints"))
-
-
-def check_room(args: Namespace, parameters: int, ranks: runtime.Ranks) -> None:
-    """Raise InputError if the outputs have no room for the model and its checkpoints. A collective."""
-    weights = FLOAT32_BYTES * parameters
-    checkpoint, best = CHECKPOINT_VALUES * weights, args.eval_steps > 0
-    outputs = outputs_of_training(args.model, weights, args.checkpoints, checkpoint, args.save_total_limit, best=best)
-    require_room(outputs, ranks)

@@ -2,40 +2,48 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import start
 import torch
 import training_data
-from optimizer import adamw
 from saving import save
 from throughput import flops_per_token, peak_flops
-from training_log import TrainingLog
+from torch import Tensor
+from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 
 from allranks import runtime
-from allranks.runtime.output_room import full_output_refused
-from allranks_steps.history import History
+from allranks.runtime.output_room import full_output_refused, outputs_of_training, require_room
+from allranks_steps.history import History, describe
+from allranks_steps.loop import Loop
 from allranks_steps.schedule import Schedule
 from allranks_steps.text.prepared_text import read_description, read_tokenizer, read_tokens, verify
 from allranks_steps.text.windows import Windows, divided
+from allranks_steps.training_settings import parameter_groups, settings, total_steps
+
+FLOAT32_BYTES = 4
+CHECKPOINT_VALUES = 3
+"""Values that a checkpoint holds for each parameter: the weight, and Adam's two moments."""
+
+BETAS = (0.9, 0.95)
+"""As in Brown et al., arXiv:2005.14165, appendix B, and Llama 2: shorter than Adam's own for the second moment."""
 
 
 def train(ranks: runtime.Ranks) -> None:
-    given = runtime.arguments()
-    args = start.resolved(given, ranks.full_world_size)
+    args = start.resolved(runtime.arguments(), ranks.full_world_size)
     data, tokenizer = read_description(args.data), read_tokenizer(args.data)
     config = start.config(args, data, tokenizer)
-    max_seq_length = config.max_position_embeddings
-    windows, validation = (
-        Windows(read_tokens(args.data, data, split), max_seq_length) for split in ("train", "validation")
-    )
+    length = config.max_position_embeddings
+    windows, validation = (Windows(read_tokens(args.data, data, split), length) for split in ("train", "validation"))
+    batch_size = args.per_device_train_batch_size * ranks.full_world_size
     training_data.require_batch(windows, args.per_device_train_batch_size, ranks.full_world_size)
     if args.eval_steps:
         training_data.require_window(validation)
-    total = start.total_steps(args, len(windows), ranks.full_world_size)
-    start.require_warmup(given.warmup_steps, total)
-    warmup_steps = total // 10 if args.warmup_steps is None else args.warmup_steps
-    batch_size = args.per_device_train_batch_size * ranks.full_world_size
+    total = total_steps(args, len(windows) // batch_size)
+    schedule = Schedule(
+        args.lr_scheduler_type,
+        total,
+        total // 10 if args.warmup_steps is None else args.warmup_steps,
+        args.min_lr_ratio,
+    )
     sampler = runtime.ResumableSampler(
         len(windows),
         ranks,
@@ -45,7 +53,6 @@ def train(ranks: runtime.Ranks) -> None:
         drop_last=True,
     )
     build = start.build(config, args.initial_model)
-    settings = start.settings(args, warmup_steps, total, sampler.passes_per_batch)
     if args.verify_data:
         shards = [shard for shards in data.shards.values() for shard in shards]
         verify(args.data, shards[ranks.local_rank :: ranks.local_world_size])
@@ -53,12 +60,16 @@ def train(ranks: runtime.Ranks) -> None:
     torch.manual_seed(args.seed)
     model = ranks.strategy.create(build)
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    start.check_room(args, parameters, ranks)
+    size = FLOAT32_BYTES * parameters
+    places = (args.model, size, args.checkpoints, CHECKPOINT_VALUES * size, args.save_total_limit)
+    require_room(outputs_of_training(*places, best=args.eval_steps > 0), ranks)
+    fused = ranks.device.type in ("cpu", "cuda")
+    optimizer = torch.optim.AdamW(
+        parameter_groups(model, args.weight_decay), lr=args.learning_rate, betas=BETAS, fused=fused
+    )
+    sharding = {"shard_group_size": args.shard_group_size, "deepspeed_stage": args.deepspeed_stage}
     training = ranks.strategy.prepare(
-        model,
-        adamw(model, args.learning_rate, args.weight_decay, ranks.device),
-        settings,
-        schedule=Schedule(args.lr_scheduler_type, total, warmup_steps, args.min_lr_ratio),
+        model, optimizer, settings(args, (LlamaDecoderLayer,), schedule, sampler, **sharding), schedule
     )
     args.precision = training.precision  # what "auto" stands for here
     loader = runtime.DataLoader(windows, sampler, num_workers=args.dataloader_num_workers)
@@ -73,70 +84,43 @@ def train(ranks: runtime.Ranks) -> None:
     step = checkpoints.load(start_from=args.resume_from_checkpoint, start_from_name="input resume_from_checkpoint")
     start.check_resumed(step, total, args.max_steps)
 
-    tokens_per_step = batch_size * args.gradient_accumulation_steps * max_seq_length
-    about = {
-        "strategy": args.strategy,
-        "deepspeed_stage": args.deepspeed_stage,
-        "launcher": ranks.launcher,
-        "world_size": ranks.world_size,
-        "parameters": parameters,
-        "sample": "token",
-        "samples_per_step": tokens_per_step,
-    }
-    ranks.metrics.log_params(about | {name: value for name, value in vars(args).items() if not isinstance(value, Path)})
+    tokens = batch_size * args.gradient_accumulation_steps * length
+    about = describe(args, ranks, "token", parameters=parameters, samples_per_step=tokens)
     if ranks.is_main:
         by = f"on {ranks.world_size} ranks by {args.strategy} in {args.precision}"
         print(f"{parameters:,} parameters {by}, {total:,} steps", flush=True)
     peak = peak_flops(ranks.device, args.precision, args.tf32)
-    utilization_of_token = None if peak is None else flops_per_token(config, parameters) / (peak * ranks.world_size)
-    log = TrainingLog(ranks, history, total, utilization_of_token)
 
-    def evaluate() -> None:
-        """Compute and log the validation loss if it is due, and save the model with it. A collective."""
-        is_due = args.eval_steps and step and (step % args.eval_steps == 0 or step == total)
-        if not is_due or history.has_evaluation(step):
-            return
-        if ranks.device.type == "cuda":  # the steps before it may still be computed
-            torch.cuda.synchronize(ranks.device)
-        with history.paused():
-            loss_now = training_data.validation_loss(
-                training.model,
-                validation,
-                args.per_device_eval_batch_size,
-                args.max_eval_samples,
-                ranks,
-                interrupted=checkpoints.interrupted,
-            )
-            if loss_now is None:
-                checkpoints.save_if_due(step)  # saves, and ends the training
-                return
-            log.add_evaluation(step, loss_now)
-            checkpoints.save(step, metric=loss_now, wait=False)
+    def loss(batch: Tensor, _step: int, _passes: int) -> Tensor:
+        found: Tensor = training.model(*divided(batch))
+        return found
 
-    training.model.train()
-    loss_of_step, passes_of_step = torch.zeros((), device=ranks.device), 0
-    history.restart()
-    evaluate()  # if the training was ended during an evaluation
-    while step < total:
-        for batch in loader:
-            seen, following = divided(batch)
-            loss = training.model(seen, following)
-            training.backward(loss, loader.weight)
-            loss_of_step += loss.detach() * loader.weight
-            passes_of_step += 1
-            if not training.step():
-                continue
-            step += 1
-            history.count(tokens_per_step)
-            if step == 1 or step % args.logging_steps == 0 or step == total:
-                log.add(step, loss_of_step / passes_of_step, training)
-            loss_of_step, passes_of_step = torch.zeros_like(loss_of_step), 0
-            evaluate()
-            checkpoints.save_if_due(step)
-            if step == total:
-                break
+    def evaluate() -> dict[str, float] | None:
+        return training_data.validation_loss(
+            training.model,
+            validation,
+            args.per_device_eval_batch_size,
+            args.max_eval_samples,
+            ranks,
+            interrupted=checkpoints.interrupted,
+        )
 
-    checkpoints.save(step)
+    Loop(
+        ranks,
+        training,
+        loader,
+        history,
+        checkpoints,
+        total=total,
+        samples_per_step=tokens,
+        logging_steps=args.logging_steps,
+        loss=loss,
+        is_due=lambda step: args.eval_steps and (step % args.eval_steps == 0 or step == total),
+        evaluate=evaluate,
+        metric="loss",
+        utilization=peak and flops_per_token(config, parameters) / (peak * ranks.world_size),
+    ).run(step)
+
     weights = training.weights()
     measured_on = runtime.measured_on(ranks)
     if ranks.is_main:

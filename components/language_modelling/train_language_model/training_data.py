@@ -48,8 +48,8 @@ def validation_loss(
     ranks: runtime.Ranks,
     *,
     interrupted: Callable[[], bool],
-) -> float | None:
-    """Return the mean loss over the validation windows, each counted once; NaN if there is none. A collective.
+) -> dict[str, float] | None:
+    """Return `loss`, the mean over the validation windows, each counted once; NaN if there is none. A collective.
 
     batch_size:  windows of one rank per forward pass
     max_samples: number of windows, the first ones; -1: all
@@ -66,4 +66,4 @@ def validation_loss(
         batch = torch.stack([windows[index] for index in own or range(1)]).to(ranks.device)
         seen, following = divided(batch)
         total += model(seen, following).double() * len(own)
-    return ranks.reduce(total, "sum").item() / count if count else float("nan")
+    return {"loss": ranks.reduce(total, "sum").item() / count if count else float("nan")}

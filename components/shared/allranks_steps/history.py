@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import resource
 import time
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, SupportsFloat
+from typing import Any
 
 from allranks_steps.json_files import write_json
 
@@ -44,15 +45,12 @@ class History:
     """The points of a training. Checkpoints include them, so that a resumed training's history is complete.
 
     sample: what is counted, in the singular: "image", "token"
-
-    The loss of a point is read when the next one is added, so that the training does not wait for its device.
     """
 
     def __init__(self, sample: str) -> None:
-        self._sample = sample
+        self.sample = sample
         self._points: list[Point] = []
         self._evaluations: list[Evaluation] = []
-        self._pending: tuple[SupportsFloat, Point] | None = None
         self._started = time.time()
         self._steps = 0
         self._samples = 0.0
@@ -67,14 +65,12 @@ class History:
         self._steps += 1
         self._samples += samples
 
-    def add(self, step: int, loss: SupportsFloat, peak_memory: float, cpu_seconds: float | None = None) -> Point:
-        """Add a point for the steps since the last one, and return its figures; its loss is NaN until it is read."""
-        self._read()  # waits until the device has reached the last point
+    def add(self, step: int, loss: float, peak_memory: float, cpu_seconds: float | None = None) -> Point:
+        """Add a point for the steps since the last one, and return it."""
         now = time.perf_counter()
         seconds = (now - self._since - self._paused) / self._steps
-        samples = self._samples / self._steps
-        point = Point(step, float("nan"), seconds, samples, peak_memory, cpu_seconds)
-        self._pending = (loss, point)
+        point = Point(step, loss, seconds, self._samples / self._steps, peak_memory, cpu_seconds)
+        self._points.append(point)
         self._steps, self._samples = 0, 0.0
         self._since, self._paused = now, 0.0
         return point
@@ -98,7 +94,6 @@ class History:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the points and evaluations."""
-        self._read()
         points = [{name: value for name, value in asdict(point).items() if value is not None} for point in self._points]
         return {"points": points, "evaluations": list(map(asdict, self._evaluations))}
 
@@ -113,14 +108,26 @@ class History:
         about: further keys. The reader (`trainings`) needs `strategy`, `launcher`, `world_size`, `instance_count` and
                `parameters`.
         """
-        content = {"started": self._started, "ended": time.time(), **about, "sample": self._sample, **self.state_dict()}
+        content = {"started": self._started, "ended": time.time(), **about, "sample": self.sample, **self.state_dict()}
         write_json(file, content)
 
-    def _read(self) -> None:
-        if self._pending is not None:
-            loss, point = self._pending
-            self._points.append(replace(point, loss=float(loss)))
-            self._pending = None
+
+def describe(args: Namespace, ranks: Any, sample: str, **figures: int) -> dict[str, Any]:
+    """Log what is trained, and return what a history says about its training.
+
+    sample:  what is counted, in the singular
+    figures: parameters, their number; samples_per_step, over all ranks; and others
+    """
+    about = {
+        "strategy": args.strategy,
+        "deepspeed_stage": args.deepspeed_stage if args.strategy == "deepspeed" else None,
+        "launcher": ranks.launcher,
+        "world_size": ranks.world_size,
+        "sample": sample,
+        **figures,
+    }
+    ranks.metrics.log_params(about | {name: value for name, value in vars(args).items() if not isinstance(value, Path)})
+    return about
 
 
 def peak_memory(device: Any = None) -> float:

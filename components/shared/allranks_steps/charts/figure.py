@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
+from typing import Any
 
 import matplotlib
 from cycler import cycler
@@ -16,11 +17,11 @@ INK, SOFT, LINE = "#1b1f24", "#5b6570", "#e3e6ea"
 SERIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#4b5563", "#96690a")
 """The colours of style.css in light mode."""
 
-IDEAL = {"color": SOFT, "linestyle": (0, (5, 4)), "linewidth": 1.2}
+IDEAL: dict[str, Any] = {"color": SOFT, "linestyle": (0, (5, 4)), "linewidth": 1.2}
 """How a line of perfect or expected values is drawn."""
 
 _VARIABLES = {INK: "--ink", SOFT: "--soft", LINE: "--line"} | {each: f"--s{at}" for at, each in enumerate(SERIES)}
-_STYLE = {
+_STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "allranks",
     "font.size": 11,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,7 @@ class Progress(TrainerCallback):  # type: ignore[misc]  # Transformers is untype
             point = self.history.add(state.global_step, logs["loss"], peak)
             logs |= {"step_seconds": point.seconds, "peak_memory_mib": peak}
             # The Trainer's state is saved with every checkpoint, so a resumed training's history is complete.
-            state.log_history[-1]["point"] = asdict(replace(point, loss=logs["loss"]))
+            state.log_history[-1]["point"] = asdict(point)
         values = {_name(key): value for key, value in logs.items() if _is_logged(key)}
         if values:
             self._ranks.metrics.log(values, step=state.global_step, total=state.max_steps, epoch=int(state.epoch or 0))

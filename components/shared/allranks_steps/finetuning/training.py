@@ -12,7 +12,6 @@ from transformers import Trainer
 from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks_steps.finetuning.progress import EvaluationEnded, Progress, resume_from
-from allranks_steps.finetuning.trainer_settings import step_size
 from allranks_steps.text.scoring import Record
 
 
@@ -44,25 +43,6 @@ class ExactTrainer(Trainer):  # type: ignore[misc]  # Transformers is untyped he
     def poll(self) -> None:
         """Raise EvaluationEnded on every rank if one is evicted."""
         self.callback_handler.on_prediction_step(self.args, self.state, self.control)
-
-
-def describe(args: Namespace, ranks: runtime.Ranks, sample: str, **parameters: int) -> dict[str, Any]:
-    """Log what is trained, and return what a history says about its training.
-
-    sample:     what is counted, in the singular
-    parameters: number of parameters, and of trained ones
-    """
-    about = {
-        "strategy": args.strategy,
-        "deepspeed_stage": args.deepspeed_stage if args.strategy == "deepspeed" else None,
-        "launcher": ranks.launcher,
-        "world_size": ranks.world_size,
-        **parameters,
-        "sample": sample,
-        "samples_per_step": step_size(args, ranks),
-    }
-    ranks.metrics.log_params(about | {name: value for name, value in vars(args).items() if not isinstance(value, Path)})
-    return about
 
 
 def run(trainer: Trainer, progress: Progress, args: Namespace, ranks: runtime.Ranks, about: dict[str, Any]) -> None:
