@@ -35,7 +35,10 @@ def modules(folder: Path, text: str, *, gpus: bool = False) -> tuple[str, ...]:
         ("def main():\n    import pandas\nif __name__ == '__main__':\n    main()\n", ["pandas"]),
         ("def unused():\n    import pandas\n", []),
         ("if False:\n    import pandas\n", []),
-        ("from allranks import runtime\n", ["torch", "torch.distributed", "torch._dynamo"]),
+        (
+            "from allranks import runtime\n",
+            ["torch", "torch.distributed", "torch._dynamo", "torch.distributed.checkpoint"],
+        ),
         ("from allranks.runtime import arguments, clean_exit, detect\n", []),
         ("from allranks.runtime.tensorflow import main\nimport tensorflow\n", ["tensorflow"]),
         ("import lightning, mpi4py, horovod.torch, unknown_package\n", []),

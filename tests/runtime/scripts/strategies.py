@@ -179,8 +179,7 @@ def compare(name: str, ranks: runtime.Ranks) -> dict[str, Any]:
     result["bfloat16"] = losses(lower, ranks, 0, 10)
     if name in ("fsdp", "zero3"):
         result["offloaded"] = losses(prepare(name, ranks, replace(plain, offload=True)), ranks, 0, 3)
-    if name == "horovod":
-        result |= resume(name, ranks, plain)
+    result |= resume(name, ranks, plain)
     if name == "fsdp":
         groups = prepare(name, ranks, replace(plain, shard_group_size=2))
         result["in_groups"] = losses(groups, ranks, 0, 3)

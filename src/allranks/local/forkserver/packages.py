@@ -70,7 +70,7 @@ LAZY: Mapping[str, Mapping[str, str]] = {
 ahead. If such a name begins with a key, so is the value: AutoModelForCausalLM imports no model before it loads one, and
 every model needs the module of PreTrainedModel."""
 
-RUNTIME = ("torch", "torch.optim")
+RUNTIME = ("torch", "torch.optim", "torch.distributed.checkpoint")
 """What a script with `allranks.runtime` imports besides its own imports."""
 
 RUNTIME_WITHOUT_TORCH = (
