@@ -85,6 +85,32 @@ def test_auto_stands_for_the_settings(tmp_path: Path) -> None:
     assert found.values["scheduler"]["params"] == {"warmup_min_lr": 0.0, "warmup_max_lr": 0.25}
 
 
+def test_auto_is_resolved_as_accelerate_does(tmp_path: Path) -> None:
+    utils = pytest.importorskip("accelerate.utils")
+    content: dict[str, Any] = {
+        "gradient_accumulation_steps": "auto",
+        "train_micro_batch_size_per_gpu": "auto",
+        "gradient_clipping": "auto",
+        "zero_optimization": {"stage": 2, "reduce_bucket_size": 1000},
+        "optimizer": {"type": "SGD", "params": {"lr": "auto", "weight_decay": "auto", "momentum": 0.9}},
+        "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": "auto", "warmup_num_steps": "auto"}},
+    }
+    ours = made(
+        tmp_path / "ds.json",
+        content,
+        gradient_accumulation_steps=2,
+        per_device_train_batch_size=3,
+        max_grad_norm=0.5,
+        warmup_steps=7,
+    )
+    plugin = utils.DeepSpeedPlugin(hf_ds_config=str(tmp_path / "ds.json"))
+    values = {"train_micro_batch_size_per_gpu": 3, "gradient_accumulation_steps": 2, "gradient_clipping": 0.5}
+    values |= {"optimizer.params.lr": 0.25, "optimizer.params.weight_decay": 0.1}
+    values |= {"scheduler.params.warmup_max_lr": 0.25, "scheduler.params.warmup_num_steps": 7}
+    plugin.deepspeed_config_process(must_match=False, **values)
+    assert {key: ours.values[key] for key in content} == {key: plugin.deepspeed_config[key] for key in content}
+
+
 def test_the_training_has_what_the_files_optimizer_and_scheduler_lack(tmp_path: Path) -> None:
     content = {"optimizer": {"type": "SGD"}, "scheduler": {"type": "WarmupDecayLR", "params": {"warmup_num_steps": 3}}}
     found = made(tmp_path / "ds.json", content, warmup_steps=5, max_steps=50).values

@@ -47,7 +47,7 @@ def select(entries: list[Entry], step: int | None, best: str) -> Entry:
 
 def weights_of(entry: Entry, part: str | None) -> Weights:
     """Return the weights in a part of a checkpoint. Raise InputError if it has none, or several parts may be meant."""
-    parts = reading.open_checkpoint(entry).parts
+    parts = reading.parts(reading.Reader(entry.path))
     models = {name: tensors for name, state in parts.items() if (tensors := _model(state))}
     trained = [name for name in models if "strategy" in parts[name]]
     names = [part] if part else trained or list(models)

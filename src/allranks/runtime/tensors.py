@@ -139,15 +139,6 @@ class SavedTensor:
         self.dtype = dtype
         self.region = read
 
-    @classmethod
-    def whole(cls, tensor: Tensor) -> SavedTensor:
-        """Return a tensor as if it had been saved."""
-
-        def read(offsets: Sequence[int], sizes: Sequence[int]) -> Tensor:
-            return tensor[tuple(slice(low, low + size) for low, size in zip(offsets, sizes, strict=True))].clone()
-
-        return cls(tensor.shape, tensor.dtype, read)
-
     def full(self) -> Tensor:
         """Return the whole tensor."""
         return self.region((0,) * len(self.shape), self.shape)

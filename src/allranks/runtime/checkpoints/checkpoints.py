@@ -317,10 +317,11 @@ class Checkpoints:
 
     def _load(self, entry: Entry, *, is_own: bool) -> int:
         assert entry.manifest is not None
-        saved, step, world_size = reading.open_checkpoint(entry), entry.step, entry.manifest.world_size
-        self._load_parts(entry.path, saved.parts)
+        reader, step, world_size = reading.Reader(entry.path), entry.step, entry.manifest.world_size
+        self._load_parts(entry.path, reading.parts(reader))
         if self._ranks.rank < world_size:
-            random_states.restore(saved.random_states(self._ranks.rank), self._ranks.device)
+            states = reader.value(state.random_states_name(self._ranks.rank))
+            random_states.restore(states, self._ranks.device)
         else:  # not the numbers that it began with, and those of no other rank
             random_states.seed(f"{torch.initial_seed()} {step} {self._ranks.rank}")
         if world_size != self._ranks.world_size and self._ranks.is_main:

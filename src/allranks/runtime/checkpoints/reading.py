@@ -26,7 +26,7 @@ from torch.distributed.checkpoint.planner import LoadPlan, ReadItem
 from torch.distributed.checkpoint.planner_helpers import create_read_items_for_chunk_list
 
 from allranks.runtime.checkpoints import state
-from allranks.runtime.checkpoints.manifest import METADATA, Entry
+from allranks.runtime.checkpoints.manifest import METADATA
 from allranks.runtime.tensors import SavedTensor
 
 _MODULES = ("torch.distributed.checkpoint.metadata", "torch.distributed.checkpoint.filesystem")
@@ -115,24 +115,9 @@ class _Target:
         """Do nothing: it has been written to its place."""
 
 
-@dataclass(frozen=True)
-class SavedState:
-    """The content of a checkpoint.
-
-    parts: the states of the parts, by name, with a SavedTensor in place of each tensor
-    """
-
-    reader: Reader
-    parts: dict[str, Any]
-
-    def random_states(self, rank: int) -> dict[str, Any]:
-        """Return the random states of a rank that saved it."""
-        states: dict[str, Any] = self.reader.value(state.random_states_name(rank))
-        return states
-
-
-def open_checkpoint(entry: Entry) -> SavedState:
-    """Open a checkpoint that is intact."""
-    reader = Reader(entry.path)
-    structure = reader.value(state.STRUCTURE)
-    return SavedState(reader, state.join(structure, lambda name, value: reader.saved(name, value.dtype)))
+def parts(reader: Reader) -> dict[str, Any]:
+    """Return the states of a checkpoint's parts, by name, with a SavedTensor in place of each tensor."""
+    found: dict[str, Any] = state.join(
+        reader.value(state.STRUCTURE), lambda name, value: reader.saved(name, value.dtype)
+    )
+    return found

@@ -93,8 +93,8 @@ class Training(Protocol):
         """
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """Load a state from a checkpoint. Every rank must pass the same whole state: of tensors, or, if the training
-        has `reads_saved_tensors = True`, of SavedTensors, from which it reads its shards. A collective.
+        """Load a state from a checkpoint, the same on every rank. In place of tensors, it has SavedTensors if the
+        training has `reads_saved_tensors = True`: it reads its shards from them. A collective.
 
         Raise InputError if another strategy saved it.
         """

@@ -1,8 +1,9 @@
 """The state of a training under DeepSpeed, in the shards that the ranks have, which any number of ranks can load.
 
-DeepSpeed's own checkpoints have one file per rank, and only the same number of ranks can load them. Here, a shard is a
-range of one flattened parameter: a rank saves the ranges of the weights and of the optimizer's tensors that it has, and
-loads the ranges that it needs.
+DeepSpeed's own checkpoints have one file per rank. Only the same number of ranks can load them, unless a program has
+converted them to universal ones, and the training waits until they are written. Here, a shard is a range of one
+flattened parameter: a rank saves the ranges of the weights and of the optimizer's tensors that it has, and loads the
+ranges that it needs.
 
 Sources: deepspeed/utils/tensor_fragment.py (ZeRO 1 and 2: `_hp_mapping`, the range of a parameter in this rank's
 partition), deepspeed/runtime/zero/stage3.py (ZeRO 3: each parameter is parted equally, padded at its end)
@@ -172,13 +173,13 @@ def _zero3_bounds(parameter: Any) -> tuple[int, int]:
     return start, min(parameter.ds_tensor.numel(), parameter.ds_numel - start)
 
 
-def _load_own_range(parameter: Any, value: SavedTensor | Tensor, key: str | None) -> None:
+def _load_own_range(parameter: Any, value: SavedTensor, key: str | None) -> None:
     """Load this rank's range of a parameter's float32 weights, or of the optimizer's tensor `key`."""
     if hasattr(parameter, "ds_id"):
         from deepspeed import utils
 
         start, size = _zero3_bounds(parameter)
-        values = _saved(value).flat_range(start, size)
+        values = value.flat_range(start, size)
         padded = nn.functional.pad(values, (0, parameter.ds_tensor.numel() - size))
         if key is None:
             utils.safe_set_local_fp32_param(parameter, padded)
@@ -187,7 +188,7 @@ def _load_own_range(parameter: Any, value: SavedTensor | Tensor, key: str | None
         return
     start, own = _own_range(parameter, key)
     if own.numel():
-        own.data.copy_(_saved(value).flat_range(start, own.numel()))
+        own.data.copy_(value.flat_range(start, own.numel()))
 
 
 def _set_weights(model: nn.Module, weights: dict[str, Any]) -> None:
@@ -197,7 +198,7 @@ def _set_weights(model: nn.Module, weights: dict[str, Any]) -> None:
         raise ValueError(f"other names of weights: {', '.join(sorted(set(own) ^ set(weights))[:8])}")
     for name, value in own.items():
         if isinstance(value, Tensor):
-            saved = _saved(weights[name])
+            saved: SavedTensor = weights[name]
             shape = tuple(getattr(value, "ds_shape", value.shape))
             if tuple(saved.shape) != shape:
                 raise ValueError(f"size mismatch for {name}: {tuple(saved.shape)}, not {shape}")
@@ -212,10 +213,6 @@ def _set_weight(value: Any, saved: SavedTensor) -> None:
             return
     # Every rank has all of it: also a small parameter under ZeRO 3, which remains gathered.
     value.data.copy_(saved.full())
-
-
-def _saved(value: SavedTensor | Tensor) -> SavedTensor:
-    return value if isinstance(value, SavedTensor) else SavedTensor.whole(value)
 
 
 def _full_value(parameter: nn.Parameter) -> Tensor:
