@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cache
+from pathlib import Path
 
 
 class Level(str, Enum):
@@ -113,6 +115,11 @@ class Rule:
     accepted_by_sdk: bool = False
 
     @classmethod
+    def named(cls, code: str) -> Rule:
+        """Return a rule of rules.csv. Raise KeyError if the table has none of this name."""
+        return _rules()[code]
+
+    @classmethod
     def error(cls, code: str, what: str, source: str, fix: str, *, accepted_by_sdk: bool = False) -> Rule:
         return cls(code, Level.ERROR, what, source, fix, accepted_by_sdk)
 
@@ -139,6 +146,18 @@ class Rule:
         for problem in problems:
             level = problem.level if problem.level is Level.MACHINE else self.level
             yield problem if problem.rule else replace(problem, rule=self.code, level=level, ignorable=self.ignorable)
+
+
+@cache
+def _rules() -> Mapping[str, Rule]:
+    import csv  # of use for checks only: the ranks import this module too
+
+    with Path(__file__).with_name("rules.csv").open(encoding="utf-8", newline="") as file:
+        _, *rows = csv.reader(file)
+    return {
+        code: Rule(code, Level(level), what, source, fix, accepted_by_sdk == "yes")
+        for code, level, accepted_by_sdk, what, source, fix in rows
+    }
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "", *, cutoff: float = 0.6) -> str:

@@ -119,7 +119,6 @@ class _Announcer(Observer):
 
 def main() -> None:
     """Execute the run that standard input describes. Exit with 0 when the run has ended, in whatever state."""
-
     with stop_signals.raised():
         task = json.loads(sys.stdin.readline() or "null")
         if task is None:

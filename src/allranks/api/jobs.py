@@ -93,7 +93,6 @@ def check(
 
 def _read_each(job: Any, texts: Mapping[str, str], snapshots: Path, workspace: Workspace) -> list[Plan | InputError]:
     """Return the plan of each job, or what is wrong with it. A file of Python without a name may have several."""
-
     try:
         if is_path(job) and os.fspath(job).endswith(SUFFIXES) and not texts:
             with _READING:
@@ -105,7 +104,6 @@ def _read_each(job: Any, texts: Mapping[str, str], snapshots: Path, workspace: W
 
 def _found(plan: Plan | InputError) -> Iterator[Problem]:
     """Yield what is wrong with a plan, or why there is none."""
-
     if isinstance(plan, InputError):
         yield from plan.problems
         return
@@ -135,7 +133,6 @@ def read(
 
     The workspace is not changed before the plan has been checked. Raise InputError if the job cannot run here.
     """
-
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
         plan = _read(job, texts_of(inputs), Path(snapshots), workspace)
         plan, differences = realised.with_interpreters(plan, options.environment, report)
@@ -149,7 +146,6 @@ def resolved(job: Any) -> Any:
 
     Raise InputError if neither a file nor a component has this name.
     """
-
     return run_target(os.fspath(job)) if is_path(job) else job
 
 
@@ -166,12 +162,10 @@ def texts_of(
     inputs: Mapping[str, Any] | None, stand_ins: Mapping[str, str | os.PathLike[str]] | None = None
 ) -> dict[str, str]:
     """Return the values of inputs, and stand-ins, as text. Raise InputError for a value that cannot be an input."""
-
     return with_stand_ins(as_texts(inputs or {}), stand_ins)
 
 
 def _read(job: Any, texts: Mapping[str, str], snapshots: Path, workspace: Workspace) -> Plan:
-
     with _READING:
         if is_path(job):
             return read_plan(os.fspath(job), texts, snapshots, registered.of(workspace))

@@ -90,7 +90,6 @@ def layout(
 
 def _launcher(component: Any) -> str:
     """Return the program that starts the processes of an instance; "" if Azure ML does."""
-
     command = getattr(component, "command", None)
     own = "the component" if (getattr(component, "tags", None) or {}).get(LAUNCH) == PER_NODE else ""
     return own or launcher_of(command if isinstance(command, str) else "")

@@ -54,13 +54,11 @@ class Run:
         return f"<Run {self.id} {record.display_name or record.name}: {record.status}>"
 
     def _repr_html_(self) -> str:
-
         return html(self.record)
 
     @property
     def record(self) -> RunRecord:
         """The run with its steps, as it is stored."""
-
         return stored.run(self._workspace, self.id)
 
     @property
@@ -72,7 +70,6 @@ class Run:
     def steps(self) -> dict[str, StepRecord]:
         """The steps and the nodes that contain them, by path: ``run.steps["train"].metrics["loss"]`` is a curve, and
         ``run.steps["train"].usage[0]`` are the samples of CPU, memory and GPU of instance 0."""
-
         record = self.record
         stored.load_usage(self._workspace, record)
         return {step.name: step for step in record.steps}
@@ -106,7 +103,6 @@ class Run:
 
         Raise InputError if there is no such step or rank.
         """
-
         text = io.BytesIO()
         print_logs(lambda _: self.record, self.id, step, rank, text)
         return text.getvalue().decode(errors="replace")
@@ -140,7 +136,6 @@ class Run:
 
         Raise InputError if nothing executes the run or there is no such step.
         """
-
         if steps:
             record = self.record
             cancel_nodes(self._workspace, record, [node_at(record, step).path for step in steps], at_once=now)
@@ -150,7 +145,6 @@ class Run:
             engine.wait()
 
     def _wait(self, timeout: float | None) -> bool:
-
         engine = _started.get(self.id)
         folder = self._workspace.run_folder(self.id)
 
@@ -232,7 +226,6 @@ def run(
     Issue a UserWarning for each warning of `allranks.check`. Raise InputError, with every problem, if the job cannot
     run here; nothing is started then.
     """
-
     workspace = Workspace.at(folder)
     texts = jobs.texts_of(inputs, stand_ins)
     job = jobs.resolved(job)
@@ -290,7 +283,6 @@ def launch(
 
     Raise InputError, with every problem, if the script cannot run here; nothing is started then.
     """
-
     job = script_job(
         [os.fspath(script), *map(str, arguments)],
         layout=layout,
@@ -311,7 +303,6 @@ def runs(limit: int | None = 20, *, folder: Path | str | None = None) -> list[Ru
     limit:  how many at most; None: all
     folder: the workspace; default: the `.allranks` folder of the current folder or a parent
     """
-
     workspace = Workspace.at(folder)
     return [Run(record.id, workspace) for record in stored.runs(workspace, limit, steps=False)]
 
@@ -322,7 +313,6 @@ def _warn(found: Sequence[Problem]) -> None:
 
 
 def _failure(record: RunRecord) -> str:
-
     verdict = record.verdict
     heading = f"run {record.id} ({record.display_name or record.name}) is {record.status}"
     if verdict is None:

@@ -260,7 +260,6 @@ def _declared(order: Order, known: Known) -> tuple[Declared, ...]:
 
 def _digest(declared: Declared, workspace: WorkspaceName) -> str:
     """Return the digest of everything that a PUT would change. Adds ids to the entity's job."""
-
     schedule, job = declared.schedule, declared.entity.create_job
     # Ignore the commit; ignore the default of the experiment's name, which is that of the current folder.
     ignored = {"properties", "experimentName"}

@@ -111,7 +111,6 @@ def finder(folder: Path | None) -> Callable[[str], RunRecord]:
 @contextlib.contextmanager
 def connected(record: RunRecord) -> Iterator[Any]:
     """Yield a client for the Azure ML workspace of a submitted run."""
-
     where = record.submitted
     assert where is not None
     with session.session():

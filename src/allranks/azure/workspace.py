@@ -98,7 +98,6 @@ def connect(where: WorkspaceName | str) -> Any:
 
 def sign_in(options: WorkspaceOptions) -> tuple[Any, WorkspaceName]:
     """Return a client for the workspace that the options name, and its name. Raise InputError or AzureError."""
-
     name = resolve(options)
     with session(), service_errors("connecting to Azure ML"):
         return connect(name), name

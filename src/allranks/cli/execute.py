@@ -42,7 +42,6 @@ def execute_job(
     job:    returns the job, as `jobs.read` takes it
     stream: as of `execute`
     """
-
     _set_level(verbose)
     with Installations() as report:
         plan = jobs.read(job(), options.settings, workspace, options, report=report, warn=print_warnings)
@@ -90,7 +89,6 @@ def execute(
     Exit with 1 if the run fails or the disk is full, and with 130 if the run is canceled. If the reader of the output
     goes away, as in ``allranks run FILE | head -1``, the run continues without output.
     """
-
     _set_level(verbose)
     with streams.unbroken():
         # With --json, stdout is for a program; the view goes to stderr.

@@ -49,7 +49,6 @@ def settings_of(
 
 def stand_ins_of(pairs: list[str] | None) -> dict[str, str]:
     """Return the folders of --stand-in as settings of a run. Raise InputError as `settings_of`."""
-
     folders = settings_of(pairs, option="--stand-in", example="train=results/train", form="STEP=FOLDER")
     return with_stand_ins({}, folders)
 
@@ -59,7 +58,6 @@ def layout_settings(text: str) -> dict[str, str]:
 
     Raise InputError for any other text.
     """
-
     if not text:
         return {}
     counts = layout.parse(text, "-j")

@@ -16,7 +16,7 @@ from allranks.checks.component import environment, identity, inputs_and_outputs,
 from allranks.checks.component.subject import Subject, read_python, read_yaml
 from allranks.checks.plan.scope import of_plan
 from allranks.checks.plan.steps import DOCKERFILE_MISSING
-from allranks.errors import InputError, Level, Problem, Rule
+from allranks.errors import InputError, Problem, Rule
 from allranks.plan.graph import Step
 from allranks.plan.reader import nodes
 from allranks.sdk.rules import COUNT_BINDING, ENVIRONMENT_EMPTY, bound_counts, count_problem
@@ -25,13 +25,7 @@ from allranks.sdk.specs import load
 from allranks.sdk.suppressions import Suppressions
 from allranks.sdk.yaml_lines import REPEATED_KEY, UNQUOTED_VALUE
 
-MODULE = Rule(
-    "module-missing",
-    Level.MACHINE,
-    "A component in Python imports a module that this machine does not have.",
-    "what importing the file raises here",
-    "install it next to allranks to check the file",
-)
+MODULE = Rule.named("module-missing")
 
 
 def layout(subject: Subject) -> Iterator[Problem]:

@@ -26,30 +26,10 @@ _NAMED = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:[:@](?P<version>[A-
 _REGISTRY = re.compile(r"azureml://registries/[^/\s]+/environments/[^/\s]+/(versions|labels)/[^/\s]+")
 _FORMS = "azureml:NAME:VERSION, azureml:NAME@latest, azureml://registries/REGISTRY/environments/NAME/versions/VERSION"
 
-ENVIRONMENT_MISSING = Rule.error(
-    "environment-missing",
-    "A component that runs code has no environment.",
-    'Microsoft Learn, "CLI (v2) command component YAML schema": environment is required',
-    f"name one: {_FORMS}",
-)
-ENVIRONMENT_FILE = Rule.error(
-    "environment-file",
-    "The environment's file does not exist.",
-    "azure-ai-ml, `_schema/core/fields.py`, FileRefField",
-    "correct the path, or write the environment's file",
-)
-ENVIRONMENT_REFERENCE = Rule.error(
-    "environment-reference",
-    "The reference to a registered environment is not in a form that Azure ML accepts.",
-    "azure-ai-ml, `operations/_operation_orchestrator.py`, OperationOrchestrator.get_asset_arm_id",
-    "correct the reference",
-)
-ENVIRONMENT_UNKNOWN = Rule.warning(
-    "environment-unknown",
-    "The project's folder environments/ has no environment of that name. The workspace may have one.",
-    "docs/environments.md: `allranks register` registers the environments of this folder",
-    "add its folder to environments/, or use one of a registry",
-)
+ENVIRONMENT_MISSING = Rule.named("environment-missing")
+ENVIRONMENT_FILE = Rule.named("environment-file")
+ENVIRONMENT_REFERENCE = Rule.named("environment-reference")
+ENVIRONMENT_UNKNOWN = Rule.named("environment-unknown")
 
 
 def environment(subject: Subject) -> Iterator[Problem]:
@@ -111,24 +91,9 @@ def registered_names(path: Path) -> set[str]:
 
 _TAGS = "the component's own tags, docs/components.md: allranks checks them before each run"
 
-REQUIREMENT_TAG = Rule.error(
-    "requirement-tag",
-    f"A tag {REQUIRES}.INPUT.VALUE names no choice of the component.",
-    _TAGS,
-    "name an input and one of its values",
-)
-REQUIREMENT_PACKAGE = Rule.error(
-    "requirement-package",
-    "The environment lacks a package that the component, or one of its choices, requires by a tag.",
-    _TAGS,
-    "add the package to the environment, or use another one",
-)
-REQUIREMENT_LAUNCH = Rule.error(
-    "requirement-launch",
-    f"The distribution is not one that the component's tag {LAUNCH} allows.",
-    _TAGS,
-    "change the distribution",
-)
+REQUIREMENT_TAG = Rule.named("requirement-tag")
+REQUIREMENT_PACKAGE = Rule.named("requirement-package")
+REQUIREMENT_LAUNCH = Rule.named("requirement-launch")
 
 
 def requirement_tags(subject: Subject) -> Iterator[Problem]:

@@ -12,50 +12,15 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,254}")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MIN_LENGTH = 20
 
-NAME = Rule.error(
-    "component-name",
-    "The name has characters other than lower-case letters, digits and underscores, or does not begin with a letter.",
-    "azure-ai-ml, `_schema/core/fields.py`, PythonFuncNameStr",
-    "rename it: Azure ML refuses others",
-)
-VERSION_MISSING = Rule.of_style("version-missing", "The component has no version.", 'add: version: "1.0.0"')
-VERSION_NUMBER = Rule.warning(
-    "version-number",
-    "The version has no quotes, and YAML reads it as a number: 1.10 becomes 1.1.",
-    "YAML 1.1, https://yaml.org/type/float.html",
-    "put it in quotes",
-)
-VERSION = Rule.warning(
-    "version-characters",
-    "The version has characters that references (azureml:NAME:VERSION) cannot have.",
-    "azure-ai-ml, `_utils/_arm_id_utils.py`: a version is a segment of the component's id and its URL",
-    "such as 1.0.0",
-)
-DISPLAY_NAME = Rule.of_style(
-    "display-name", "The display name is missing, equal to the name, or too long for a card.", "write a few words"
-)
-DESCRIPTION = Rule.of_style(
-    "description",
-    "The description is missing, or says nothing.",
-    "describe the inputs, the work and the outputs in a sentence",
-)
-TAG_TEXT = Rule.error(
-    "tag-text",
-    "A tag's value is not a string.",
-    "azure-ai-ml, `_schema/component/component.py`: tags are fields.Dict of fields.Str",
-    "put it in quotes",
-)
-DETERMINISM_UNSET = Rule.of_style(
-    "determinism-unset",
-    "Nothing says whether the component is deterministic; Azure ML then reuses its results.",
-    "set true if the outputs depend on the inputs only, and nothing else is written, else false",
-)
-DUPLICATE_NAME = Rule.warning(
-    "duplicate-name",
-    "Two files have the same name and version. A workspace has one component of each.",
-    'Microsoft Learn, "Manage component and pipeline": name and version identify a component',
-    "rename one of them",
-)
+NAME = Rule.named("component-name")
+VERSION_MISSING = Rule.named("version-missing")
+VERSION_NUMBER = Rule.named("version-number")
+VERSION = Rule.named("version-characters")
+DISPLAY_NAME = Rule.named("display-name")
+DESCRIPTION = Rule.named("description")
+TAG_TEXT = Rule.named("tag-text")
+DETERMINISM_UNSET = Rule.named("determinism-unset")
+DUPLICATE_NAME = Rule.named("duplicate-name")
 
 
 def name(subject: Subject) -> Iterator[Problem]:

@@ -14,35 +14,11 @@ LEGACY = frozenset({"path"})
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
-PORT_NAME = Rule.error(
-    "port-name",
-    "A port's name has characters other than letters, digits and underscores, or begins with a digit.",
-    "azure-ai-ml, `entities/_component/component.py`, Component._validate_io_names",
-    "rename it, in the command too",
-)
-PORT_NAME_CASE = Rule.error(
-    "port-name-case",
-    "Two ports have names that differ in case only.",
-    "azure-ai-ml, `entities/_component/component.py`, Component._validate_io_names",
-    "rename one of the two",
-)
-PORT_TYPE = Rule.error(
-    "port-type",
-    "A port has no type, or one that Azure ML does not support.",
-    "azure-ai-ml, `_schema/component/input_output.py`, SUPPORTED_PORT_TYPES and SUPPORTED_PARAM_TYPES",
-    "use one of the types",
-)
-PORT_DESCRIPTION = Rule.of_style(
-    "port-description",
-    "A port has no description, or its description is its name.",
-    "describe it and its unit in a sentence; the form displays the description next to the field",
-)
-OPTIONAL_MARK = Rule.error(
-    "optional-mark",
-    "`optional` is neither true nor false.",
-    "azure-ai-ml, `_schema/component/input_output.py`: optional is fields.Bool",
-    "write one of them",
-)
+PORT_NAME = Rule.named("port-name")
+PORT_NAME_CASE = Rule.named("port-name-case")
+PORT_TYPE = Rule.named("port-type")
+PORT_DESCRIPTION = Rule.named("port-description")
+OPTIONAL_MARK = Rule.named("optional-mark")
 
 
 def names(subject: Subject) -> Iterator[Problem]:
@@ -85,31 +61,11 @@ def optional_marks(subject: Subject) -> Iterator[Problem]:
 
 _TEMPLATE = 'Microsoft Learn, "CLI (v2) command component YAML schema", Command expressions'
 
-COMMAND_MISSING = Rule.error(
-    "command-missing",
-    "A command component has no command.",
-    'Microsoft Learn, "CLI (v2) command component YAML schema": command is required',
-    "add it, such as: command: python train.py --lr ${{inputs.lr}}",
-)
-PORT_UNUSED = Rule.of_style("port-unused", "Nothing reads an input, or writes an output.", "use it, or remove the port")
-PORT_UNKNOWN = Rule.error(
-    "port-unknown",
-    "The command names an input or output that the component does not have.",
-    "azure-ai-ml, `entities/_component/command_component.py`, CommandComponent._validate_command",
-    "add it to the ports, or remove the reference",
-)
-COMPONENT_VARIABLES = Rule.warning(
-    "component-variables",
-    "A component has environment variables, which azure-ai-ml 1.35 does not send.",
-    "azure-ai-ml, `_schema/component/command_component.py`, and the request of its Command._to_rest_object",
-    "set them in the command, or on the steps that use the component",
-)
-OPTIONAL_UNGUARDED = Rule.warning(
-    "optional-unguarded",
-    "An optional input is used outside of $[[ ]], so that a step without it has an incomplete command.",
-    _TEMPLATE,
-    "write $[[--name ${{inputs.name}}]]",
-)
+COMMAND_MISSING = Rule.named("command-missing")
+PORT_UNUSED = Rule.named("port-unused")
+PORT_UNKNOWN = Rule.named("port-unknown")
+COMPONENT_VARIABLES = Rule.named("component-variables")
+OPTIONAL_UNGUARDED = Rule.named("optional-unguarded")
 
 
 def command_exists(subject: Subject) -> Iterator[Problem]:

@@ -15,51 +15,16 @@ _EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true
 
 _PARSE = "azure-ai-ml, `entities/_inputs_outputs/input.py`, Input._parse"
 
-RANGE_BOUND = Rule.error("range-bound", "min or max is not a number of the input's type.", _PARSE, "correct it")
-RANGE_ORDER = Rule.error(
-    "range-order",
-    "min is above max.",
-    "azure-ai-ml, `entities/_inputs_outputs/input.py`, Input._validate_or_throw: no value is inside",
-    "exchange them",
-)
-ENUM_OF_DATA = Rule.error(
-    "enum-of-data",
-    "An input of data has an enum.",
-    "azure-ai-ml, `_schema/component/input_output.py`: InputPortSchema has no enum",
-    "remove it",
-)
-ENUM_LIST = Rule.error(
-    "enum-list",
-    "enum is not a list.",
-    "azure-ai-ml, `_schema/component/input_output.py`: enum is fields.List",
-    "write a list: [first, second]",
-)
-ENUM_TYPE = Rule.error("enum-type", "A value of an enum is not of the input's type.", _PARSE, "correct it")
-DEFAULT_OF_DATA = Rule.error(
-    "default-of-data",
-    "An input of data has a default.",
-    "azure-ai-ml, `entities/_inputs_outputs/input.py`, Input._update_default",
-    "remove it; if the port may be empty, add optional: true",
-)
-DEFAULT_TYPE = Rule.error("default-type", "A default is not of the input's type.", _PARSE, "correct it")
-DEFAULT_CHANGED = Rule.warning(
-    "default-changed",
-    "YAML reads the default as a boolean (yes, no, on, off), and Azure ML gets the text True or False.",
-    "YAML 1.1, https://yaml.org/type/bool.html",
-    "put it in quotes",
-)
-DEFAULT_ENUM = Rule.error(
-    "default-enum",
-    "The default is not in the enum.",
-    "azure-ai-ml, `entities/_inputs_outputs/input.py`, Input._validate_or_throw",
-    "name a value of the enum, or add it there",
-)
-DEFAULT_RANGE = Rule.error(
-    "default-range",
-    "The default is outside of the range.",
-    "azure-ai-ml, `entities/_inputs_outputs/input.py`, Input._validate_or_throw",
-    "correct the default or the range",
-)
+RANGE_BOUND = Rule.named("range-bound")
+RANGE_ORDER = Rule.named("range-order")
+ENUM_OF_DATA = Rule.named("enum-of-data")
+ENUM_LIST = Rule.named("enum-list")
+ENUM_TYPE = Rule.named("enum-type")
+DEFAULT_OF_DATA = Rule.named("default-of-data")
+DEFAULT_TYPE = Rule.named("default-type")
+DEFAULT_CHANGED = Rule.named("default-changed")
+DEFAULT_ENUM = Rule.named("default-enum")
+DEFAULT_RANGE = Rule.named("default-range")
 
 
 def ranges(subject: Subject) -> Iterator[Problem]:

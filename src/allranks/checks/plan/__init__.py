@@ -20,12 +20,7 @@ from allranks.sdk import rules
 from allranks.sdk.suppressions import Suppressions
 from allranks.sdk.yaml_lines import line_of, with_key_lines
 
-SDK = Rule.error(
-    "azure-ai-ml",
-    "azure-ai-ml itself refuses the file.",
-    "azure-ai-ml, its schemas and their validation, which `az ml` runs too",
-    "correct the file",
-)
+SDK = Rule.named("azure-ai-ml")
 
 OF_GRAPHS = (Row(bindings.graph_names, bindings.NAMES),)
 AFTER_NODES = (

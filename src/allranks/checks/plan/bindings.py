@@ -14,32 +14,11 @@ from allranks.plan.literals import meant, number_with_point, one_of
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, Reference, Text, references
 from allranks.secrets import quoted
 
-BINDING = Rule.error(
-    "binding",
-    "A required input has no value, or is bound to one of another type.",
-    "azure-ai-ml, `entities/_job/pipeline/pipeline_job.py`, PipelineJob._validate_input, and "
-    "`operations/_job_operations.py`, JobOperations._resolve_job_input: an input of data needs a path when the job is "
-    'submitted; Microsoft Learn, "CLI (v2) pipeline job YAML schema", expressions',
-    "give it a value of its type",
-)
+BINDING = Rule.named("binding")
 
-DANGLING = Rule.error(
-    "dangling-binding",
-    "A step is bound to an input, a step or an output that does not exist. azure-ai-ml does not look for it in a step "
-    "that uses a component; in a step with a command of its own, it refuses such a binding.",
-    "azure-ai-ml, PipelineJob._validate, which accepts the file, and "
-    "`entities/_job/pipeline/_component_translatable.py`, for steps with a command of their own; "
-    "Azure/azureml-assets, `object-detection-using-built-in-component/pipeline.yml`, which has one",
-    "bind something that exists, or declare what is missing",
-)
+DANGLING = Rule.named("dangling-binding")
 
-INTEGER = Rule.warning(
-    "number-for-integer",
-    "A number that is not whole, or a step's output of the type number, is bound to an integer. The step gets it as "
-    "it is.",
-    "azure-ai-ml, PipelineJob._validate, which accepts the binding and sends it",
-    "bind an integer, or declare the port as a number",
-)
+INTEGER = Rule.named("number-for-integer")
 
 _ACCEPTS = {"integer": {"integer"}, "number": {"number", "integer"}, "boolean": {"boolean"}, "string": PRIMITIVES}
 """Primitive port type -> types that may be bound to it. Data may be bound to any data port, as on Azure ML."""
@@ -143,12 +122,7 @@ def article(kind: str) -> str:
     return f"an {kind}" if kind[0] in "aeio" else f"a {kind}"
 
 
-NAMES = Rule.error(
-    "name",
-    "A name of a step, a port or a variable is repeated, or has characters that a folder or a variable cannot have.",
-    "azure-ai-ml, `_utils/utils.py`, is_valid_node_name; POSIX, names of environment variables",
-    "rename it",
-)
+NAMES = Rule.named("name")
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 _NAME_EXPECTED = "letters, digits, _, - and ., beginning with a letter, digit or _"
@@ -195,14 +169,7 @@ def _wrong_names(where: str, names: Iterable[str]) -> Iterator[Problem]:
             yield Problem(where, f"{name!r} cannot be a name", _NAME_EXPECTED, "rename it")
 
 
-LOST_VALUE = Rule.warning(
-    "lost-value",
-    "azure-ai-ml leaves a value out of its request, or the service refuses it: an empty text, and 0 and false of a "
-    "pipeline component's node that is the job.",
-    "Azure/azure-sdk-for-python#35285, #38892 and #41834; azure-ai-ml, `entities/_builders/pipeline.py`, "
-    "Pipeline._to_job",
-    "set another value, or make the input optional and omit it",
-)
+LOST_VALUE = Rule.named("lost-value")
 
 
 def lost_value(scope: Scope, node: Node | None, port: Input) -> Iterator[Problem]:

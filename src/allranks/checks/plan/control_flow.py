@@ -16,22 +16,11 @@ from allranks.plan.literals import meant, one_of
 from allranks.plan.ports import PRIMITIVES, GraphInput, Input, Literal, Path, references
 from allranks.plan.sweep import DISTRIBUTIONS, MOST_TRIALS, EarlyTermination, Parameter, value_of
 
-CONTROL_FLOW = Rule.error(
-    "control-flow",
-    "A condition is not a boolean, a block names an unknown step, or a loop has no valid limit, items or feedback.",
-    "azure-ai-ml, `entities/_builders/` condition_node.py, do_while.py and parallel_for.py, and DO_WHILE_MAX_ITERATION",
-    "correct the node",
-)
+CONTROL_FLOW = Rule.named("control-flow")
 
 LIMIT = 1000
 """Maximum iterations of a do_while loop (azure-ai-ml's DO_WHILE_MAX_ITERATION)."""
-CYCLE = Rule.error(
-    "cycle",
-    "Steps need each other's outputs.",
-    'Microsoft Learn, "Run pipelines in Azure Machine Learning", Create a pipeline: components run one after the '
-    "other or side by side. A step that needs its own result can never start",
-    "remove one of the edges",
-)
+CYCLE = Rule.named("cycle")
 
 
 def condition(scope: Scope, node: Condition) -> Iterator[Problem]:
@@ -162,20 +151,8 @@ def cycles(scope: Scope) -> Iterator[Problem]:
                 stack.append(iter(needs[name]))
 
 
-SWEEP = Rule.error(
-    "sweep",
-    "A sweep has no parameter, an impossible range, limit or policy, or an algorithm that cannot sample its "
-    "distributions.",
-    'Microsoft Learn, "Hyperparameter tuning a model (v2)"; azure-ai-ml checks none of these',
-    "correct the sweep",
-)
-UNREAD = Rule.warning(
-    "unread-parameter",
-    "The trial of a sweep does not read a parameter of the search space: its component has no such input, and its "
-    "command does not contain ${{search_space.NAME}}. A program may still read the variable AZUREML_SWEEP_NAME.",
-    "azure-ai-ml, `entities/_job/sweep/sweep_job.py`, SweepJob, which sends the parameter",
-    "name it as the trial does",
-)
+SWEEP = Rule.named("sweep")
+UNREAD = Rule.named("unread-parameter")
 
 _OF_ALGORITHM = {"grid": ("choice",), "bayesian": ("choice", "uniform", "quniform")}
 """The distributions that an algorithm samples, if not all of them."""

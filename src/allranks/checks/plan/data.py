@@ -17,30 +17,10 @@ from allranks.plan.output_paths import graph_output_paths, output_path_of, outpu
 from allranks.plan.ports import FILE_TYPES, PRIMITIVES, GraphOutput, Input, NodeOutput, Output, Path
 from allranks.sdk import paths
 
-DATA = Rule.error(
-    "data",
-    "Local data does not exist or is of another type, or two outputs have the same path.",
-    "azure-ai-ml, `operations/_job_operations.py`, JobOperations._resolve_job_input, and "
-    "`_artifacts/_artifact_utilities.py`: they upload local data, and refuse a missing path, and an absolute path of a "
-    "file for a uri_folder or of a folder for a uri_file",
-    "correct the path",
-)
-OTHER_KIND = Rule.warning(
-    "file-for-folder",
-    "A relative path of a file is the value of a uri_folder, or that of a folder of a uri_file. azure-ai-ml uploads "
-    "it, and sends the type that is given. Here, the step gets the path as it is.",
-    "azure-ai-ml, `operations/_job_operations.py`, JobOperations._resolve_job_input: it compares only absolute paths "
-    "with the type",
-    "correct the type, or the path",
-)
+DATA = Rule.named("data")
+OTHER_KIND = Rule.named("file-for-folder")
 
-UNMAPPED_OUTPUT = Rule.warning(
-    "unmapped-output",
-    "An output has the URI of a datastore that `allranks.yaml` does not map. Here it stays in the run's folder, where "
-    "another pipeline that reads this URI does not find it.",
-    "docs/names.md, which describes `allranks.yaml`",
-    "map the datastore to a folder",
-)
+UNMAPPED_OUTPUT = Rule.named("unmapped-output")
 
 _OF_FILES = {"uri_file", "custom_model", "path"}
 _PLACEHOLDERS = ("name", "output_name", "default_datastore")

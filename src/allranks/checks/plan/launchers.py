@@ -19,30 +19,9 @@ from allranks.contract.single import Single
 from allranks.errors import Problem, Rule
 from allranks.plan.graph import Step
 
-NESTED = Rule.warning(
-    "nested-launcher",
-    "The command starts a launcher (`torchrun`, `accelerate launch`, `deepspeed`, `mpirun`), and Azure ML starts it "
-    "once for each rank.",
-    'huggingface/accelerate#3494; Microsoft Learn, "Distributed GPU training guide": one process per instance for a '
-    "launcher, and no mpirun or DeepSpeed launcher in an MPI job",
-    "set process_count_per_instance to 1, or start the script with python",
-)
-DEEPSPEED = Rule.warning(
-    "deepspeed-launcher",
-    "The `deepspeed` launcher runs on several instances. It reaches them through ssh and a hostfile, which Azure ML "
-    "does not provide.",
-    "deepspeedai/DeepSpeed#759 and #2535; Azure/azureml-examples#2077 and #2103",
-    "use the distribution pytorch with a process for each GPU, and start the script with python; or pass --no_ssh, "
-    "--node_rank and a hostfile to the launcher",
-)
-INSTANCES_APART = Rule.warning(
-    "instances-apart",
-    "A launcher (`torchrun`, `accelerate launch`) runs on several instances, without the rank of its instance. Each "
-    "instance trains alone.",
-    "https://docs.pytorch.org/docs/stable/elastic/run.html: torchrun starts one node by default; Microsoft Learn, "
-    '"Distributed GPU training guide", per-node launch',
-    "pass the rank of the instance to the launcher, or set process_count_per_instance and start the script with python",
-)
+NESTED = Rule.named("nested-launcher")
+DEEPSPEED = Rule.named("deepspeed-launcher")
+INSTANCES_APART = Rule.named("instances-apart")
 _JOINS = re.compile(r"--(?:node|machine)[_-]rank\b|--rdzv|--config_file\b|\bPET_")
 """What tells a launcher how to join those of the other instances."""
 _SHELLS = frozenset({".", "bash", "dash", "sh", "source"})
@@ -133,14 +112,7 @@ def instances_apart(_scope: Scope, step: Step) -> Iterator[Problem]:
         )
 
 
-MPI_VARIABLE = Rule.warning(
-    "mpi-variable",
-    "The command of an MPI job has a variable that Azure ML sets for the distribution pytorch only, such as "
-    "$NODE_RANK, or uses a rank of Open MPI as the instance's.",
-    'Lightning-AI/pytorch-lightning#13639; MicrosoftDocs/azure-docs#95788; Microsoft Learn, "Distributed GPU training '
-    'guide", Environment variables from Open MPI: OMPI_COMM_WORLD_NODE_RANK is not the rank of the instance',
-    "use the variables of Open MPI, or the distribution pytorch",
-)
+MPI_VARIABLE = Rule.named("mpi-variable")
 
 _OF_RANK = {"RANK": OPEN_MPI.rank, "LOCAL_RANK": OPEN_MPI.local_rank, "WORLD_SIZE": OPEN_MPI.world_size}
 PYTORCH_ONLY = (*_OF_RANK, "NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
@@ -152,14 +124,7 @@ _AS_NODE_RANK = re.compile(
 )
 _SETS_ANY = frozenset({".", "eval", "source"})
 """Programs after which any variable may be set."""
-LOCAL_RANK = Rule.warning(
-    "rank-expanded-once",
-    "The command of a per-node launch has $RANK or $LOCAL_RANK. The shell expands it once per instance, so that all "
-    "ranks of the instance get the same value.",
-    "https://docs.pytorch.org/docs/stable/elastic/run.html: torchrun sets RANK and LOCAL_RANK in each worker; POSIX, "
-    "the shell expands a parameter before it starts the command",
-    "read the variable in the script",
-)
+LOCAL_RANK = Rule.named("rank-expanded-once")
 _BY_LAUNCHER = frozenset({"RANK", "LOCAL_RANK"})
 """The variables that a launcher sets for each rank that it starts."""
 
@@ -224,29 +189,9 @@ def expanded_once(_scope: Scope, step: Step) -> Iterator[Problem]:
         yield LOCAL_RANK.problem("command", found, f"no ${name} in the command", fix)
 
 
-RANK_VARIABLE = Rule.warning(
-    "rank-variable",
-    "RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR or MASTER_PORT has a fixed value, where the launch sets it.",
-    'Microsoft Learn, "Distributed GPU training guide": Azure ML sets MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK',
-    "remove it",
-)
-OPTION_LINE = Rule.error(
-    "option-line",
-    "A line of the command begins with an option. The shell ends a command at the end of its line, and would start the "
-    "option as a program.",
-    'Microsoft Learn, "CLI (v2) command job YAML schema": command; YAML 1.2, block scalars: | keeps line breaks, and > '
-    "folds them",
-    "write command: >- in place of |, or end the line before with a \\",
-    accepted_by_sdk=True,
-)
-LINE_ENDS = Rule.error(
-    "line-ends",
-    "A script that a shell or the kernel reads has the line ends of Windows, which become a part of its words.",
-    "POSIX, shell command language: a carriage return is not a blank; Linux, execve(2): the interpreter's path is the "
-    "rest of the first line",
-    "convert it: sed -i 's/\\r$//' FILE; to keep it so in Git, add to .gitattributes: *.sh text eol=lf",
-    accepted_by_sdk=True,
-)
+RANK_VARIABLE = Rule.named("rank-variable")
+OPTION_LINE = Rule.named("option-line")
+LINE_ENDS = Rule.named("line-ends")
 
 
 def rank_variables(_scope: Scope, step: Step) -> Iterator[Problem]:

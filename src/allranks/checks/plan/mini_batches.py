@@ -15,13 +15,7 @@ from allranks.plan.graph import Parallel, Step
 from allranks.plan.literals import one_of
 from allranks.plan.ports import Path
 
-PARALLEL = Rule.error(
-    "parallel",
-    "A parallel step has no data to divide, an impossible setting, no script with a function run(mini_batch), or an "
-    "MLTable that cannot be read.",
-    'Microsoft Learn, "CLI (v2) parallel job YAML schema" and "How to use parallel job in pipeline"',
-    "correct the step",
-)
+PARALLEL = Rule.named("parallel")
 
 LOGGING_LEVELS = ("DEBUG", "INFO", "WARN", "WARNING", "ERROR", "CRITICAL")
 

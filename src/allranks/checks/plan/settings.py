@@ -14,7 +14,7 @@ from allranks.checks.plan.scope import Scope
 from allranks.contract.distributions import processes_per_instance
 from allranks.contract.requirements import LAUNCH, PER_NODE
 from allranks.contract.templating import wire
-from allranks.errors import InputError, Level, Problem, Rule
+from allranks.errors import InputError, Problem, Rule
 from allranks.hardware import shared_memory, sizes, traps
 from allranks.images import packages
 from allranks.plan.environment import cuda_version
@@ -27,32 +27,15 @@ MANY = 8
 DEFAULT = 2 << 30
 MOST_FILES = 200
 
-LOADER_WORKERS = Rule.warning(
-    "loader-workers",
-    f"{MANY} or more data loader workers on an instance pass their batches through /dev/shm, which has 2 GiB.",
-    'MicrosoftDocs/azure-docs#109791; microsoft/hi-ml#870; Microsoft Learn, "CLI (v2) command job YAML schema": '
-    "resources.shm_size is 2g by default",
-    "set resources.shm_size, such as 64g",
-)
+LOADER_WORKERS = Rule.named("loader-workers")
 
 _OPTION = re.compile(
     r"--(?:data_?loader[_-])?(?:num[_-]workers|workers|number[_-]of[_-]workers)(?:=|\s+)['\"]?"
     r"(?:(?P<count>\d+)\b|\$\{\{\s*inputs\.(?P<input>[^\s{}]+)\s*}})"
 )
-VARIABLE_BINDING = Rule.warning(
-    "variable-binding",
-    "An environment variable refers to a port of the step; Azure ML replaces ports in the command only.",
-    "physical-ai-toolchain#855: checkpoints were lost in a folder of that name",
-    "set it in the command",
-)
+VARIABLE_BINDING = Rule.named("variable-binding")
 _LITERAL = re.compile(r"\$\{\{\s*(?:inputs|outputs)\.[\w.\-]+\s*}}")
-SPOT = Rule.warning(
-    "spot-without-checkpoints",
-    "A step runs on spot capacity, and has no apparent checkpoints, or uploads them only at its end. "
-    "After an eviction it starts from the beginning.",
-    "Azure/MachineLearningNotebooks#1242 and #1575; MicrosoftDocs/azure-docs#87051",
-    "write checkpoints to an output with the mode rw_mount, and resume from it",
-)
+SPOT = Rule.named("spot-without-checkpoints")
 _RESUMES = re.compile(r"check_?-?point|ckpt|resum|load_state_dict|restore", re.IGNORECASE)
 _CHECKPOINTS = re.compile(r"check_?-?point|ckpt|resum|snapshot|\bsave_dir\b", re.IGNORECASE)
 
@@ -119,21 +102,8 @@ def _script_resumes(step: Step) -> bool:
     return any(_RESUMES.search(file.read_text(encoding="utf-8", errors="replace")) for file in files if file.is_file())
 
 
-IMAGE = Rule.warning(
-    "latest-image",
-    "An image has the tag latest, or none. Azure ML builds the environment once and keeps it, so the image is "
-    "neither the newest nor a known one.",
-    'Microsoft Learn, "What are Azure Machine Learning environments?", image caching and reuse; '
-    "Azure/AzureML-Containers: images are published with dated tags",
-    "name a tag or a digest",
-)
-LABEL = Rule(
-    "latest-label",
-    Level.ADVICE,
-    "The environment is the newest version of its name: a later run, or a schedule, may run in another one.",
-    'Microsoft Learn, "How to manage environments": a label moves with each version',
-    "name a version",
-)
+IMAGE = Rule.named("latest-image")
+LABEL = Rule.named("latest-label")
 
 
 def moving_environment(_scope: Scope, step: Step) -> Iterator[Problem]:
@@ -168,12 +138,7 @@ def is_moving(image: str) -> bool:
     return image != "" and "@" not in image and "$" not in image and tag in ("", "latest")
 
 
-CONDA = Rule.error(
-    "conda-dependencies",
-    "A conda specification, or a requirements file that it names, has something that conda or pip does not install.",
-    'conda, "Managing environments", Creating an environment file manually; PEP 508',
-    "write: dependencies: [python=3.11, pip, {pip: [PACKAGE==VERSION]}]",
-)
+CONDA = Rule.named("conda-dependencies")
 
 
 def conda(_scope: Scope, step: Step) -> Iterator[Problem]:
@@ -185,25 +150,9 @@ def conda(_scope: Scope, step: Step) -> Iterator[Problem]:
             yield CONDA.problem("environment", f"{problem.where}: {problem.found}", problem.expected, problem.fix)
 
 
-SIZE = Rule.warning(
-    "size",
-    "The size that a step names is retired, lacks the InfiniBand that the job asks for, or needs another image.",
-    "`allranks doctor SIZE`, with the sources of each size",
-    "choose another size: allranks doctor --sizes",
-)
-PROCESSES = Rule.warning(
-    "processes-per-gpu",
-    "The number of processes of an instance differs from the number of GPUs of its size; one process on eight GPUs "
-    "leaves seven idle.",
-    "MicrosoftDocs/azure-docs#111307; Azure/azureml-examples#675; Azure/azure-sdk-for-python#25215 and #28778",
-    "set process_count_per_instance to the number of GPUs",
-)
-SHARED_MEMORY = Rule.warning(
-    "shared-memory",
-    "/dev/shm is too small for NCCL or the data loaders of the ranks of an instance.",
-    'NVIDIA, NCCL user guide, "Runtime and MPI issues"; PyTorch\'s README: --shm-size',
-    "set resources.shm_size",
-)
+SIZE = Rule.named("size")
+PROCESSES = Rule.named("processes-per-gpu")
+SHARED_MEMORY = Rule.named("shared-memory")
 
 
 def size(scope: Scope, step: Step) -> Iterator[Problem]:

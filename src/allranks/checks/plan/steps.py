@@ -16,7 +16,7 @@ from allranks.contract.requirements import LAUNCH, Requirement, launch_problem, 
 from allranks.contract.single import Single
 from allranks.contract.templating import is_closed, used_names, wire
 from allranks.contract.variables import ELASTIC_INSTANCES, elastic_instances
-from allranks.errors import InputError, Level, Problem, Rule
+from allranks.errors import InputError, Problem, Rule
 from allranks.plan.graph import Node, StandIn, Step
 from allranks.plan.literals import meant, one_of
 from allranks.plan.ports import Input, Literal
@@ -24,47 +24,14 @@ from allranks.plan.requirement_files import packages
 from allranks.sdk.paths import shown
 from allranks.sdk.rules import WRONG_REFERENCE
 
-COMMAND = Rule.error(
-    "command",
-    "The command is empty, has an open $[[, names a port that the step does not have, or uses an "
-    "optional input that has no value.",
-    'Microsoft Learn, "CLI (v2) command component YAML schema", command expressions',
-    "correct the command",
-)
+COMMAND = Rule.named("command")
 
-DOCKERFILE_MISSING = Rule.error(
-    "dockerfile-missing",
-    "The build context has no Dockerfile.",
-    'Microsoft Learn, "CLI (v2) environment YAML schema": build.dockerfile_path, by default Dockerfile',
-    "correct the path, or write the Dockerfile",
-)
-NOT_RUN_HERE = Rule(
-    "not-run-here",
-    Level.MACHINE,
-    "A node is of a kind that only Azure ML runs.",
-    "README.md, Limits",
-    "provide its outputs in a folder: --stand-in STEP=FOLDER",
-)
-DROPPED_ENVIRONMENT = Rule.warning(
-    "ignored-environment",
-    "A step sets an environment other than its component's; azure-ai-ml does not send it.",
-    "azure-ai-ml 1.35, `entities/_builders/command.py`, Command._to_rest_object",
-    "set the environment of the component",
-)
+DOCKERFILE_MISSING = Rule.named("dockerfile-missing")
+NOT_RUN_HERE = Rule.named("not-run-here")
+DROPPED_ENVIRONMENT = Rule.named("ignored-environment")
 
-IGNORED_VARIABLES = Rule.warning(
-    "ignored-variables",
-    "A component has environment variables. azure-ai-ml does not send them, so the step runs without them, here too.",
-    "azure-ai-ml 1.35, `_schema/component/command_component.py`; Azure/azure-sdk-for-python#44187",
-    "set them on the step",
-)
-MISSPELT_REFERENCE = Rule.warning(
-    "misspelt-reference",
-    "A text has nearly the form of a reference to a port: ${inputs.x}, {{inputs.x}}, $(inputs.x). Azure ML does not "
-    "replace it. An f-string of Python turns {{ into {.",
-    'Microsoft Learn, "CLI (v2) expressions": ${{ }} is the only form',
-    "write ${{inputs.NAME}}; in an f-string ${{{{inputs.NAME}}}}",
-)
+IGNORED_VARIABLES = Rule.named("ignored-variables")
+MISSPELT_REFERENCE = Rule.named("misspelt-reference")
 _NEARLY = re.compile(
     r"\$\{\{\s*[^\s{}]*\s*}}|(?:\$?(?P<open>\{{1,3}|\()\s*|\$)"
     r"(?P<name>(?:parent\.(?:jobs\.[\w-]+\.)?)?(?P<kind>inputs|outputs)\.(?P<port>[\w-]+))(?(open)\s*(?:}{1,3}|\)))"
@@ -114,13 +81,7 @@ def quotes(scope: Scope, step: Step) -> Iterator[Problem]:
             yield Problem(scope.key(step, f"inputs.{port.name}"), str(value.value), expected, 'use " in its place')
 
 
-LAYOUT = Rule.error(
-    "layout",
-    "A number of instances or processes, the range of an elastic job, a timeout or a size of /dev/shm is impossible.",
-    'Microsoft Learn, "Manage and increase quotas and limits for resources with Azure Machine Learning"; '
-    "the launch contract of each distribution type",
-    "correct the number",
-)
+LAYOUT = Rule.named("layout")
 
 MOST_INSTANCES = 65_000
 MOST_CONNECTED_INSTANCES = 4_000
@@ -180,12 +141,7 @@ def _too_many(scope: Scope, step: Step) -> Iterator[Problem]:
         yield Problem(where, f"{processes:,}", expected, "set it to the number of GPUs of an instance")
 
 
-REQUIREMENT = Rule.error(
-    "requirement",
-    "The step's environment or launch lacks what its component's tags require for the chosen values.",
-    "the component's own tags, docs/components.md",
-    "choose another value or environment",
-)
+REQUIREMENT = Rule.named("requirement")
 
 
 def requirement(scope: Scope, step: Step) -> Iterator[Problem]:

@@ -44,7 +44,6 @@ def cancel(
 
 
 def _cancel_run(workspace: Workspace, record: RunRecord, now: bool) -> None:
-
     _require_engine(workspace, record)
     ended = cancel_run(workspace, record.id, at_once=now)
     status = stored.run(workspace, record.id).status
@@ -55,7 +54,6 @@ def _cancel_run(workspace: Workspace, record: RunRecord, now: bool) -> None:
 
 
 def _cancel_steps(workspace: Workspace, record: RunRecord, steps: list[str], now: bool) -> None:
-
     _require_engine(workspace, record)
     nodes = [node_at(record, step) for step in steps]
     ended = [node for node in nodes if node.status.ended]

@@ -97,7 +97,6 @@ def check(
     --names lists the registered components, data, environments and models that this machine cannot resolve, each with
     the places that refer to it. Add the lines to allranks.yaml, and complete their paths.
     """
-
     values = settings_of(settings) | stand_ins_of(stand_ins)
     if (values or names) and len(files) > 1:
         where = "--set" if values else "--names"
@@ -181,7 +180,6 @@ def _specs(path: Path, values: dict[str, str]) -> SpecFiles | None:
 
 
 def _of_schedule(file: Path) -> Iterator[Problem]:
-
     with session(client=False):
         try:
             find_schedules(file)
@@ -194,7 +192,6 @@ def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Iterator[Proble
 
     What prevents the job itself from running is an error of the plan, so errors of its components are warnings.
     """
-
     known = {path.resolve() for path in checked}
     specs = dict.fromkeys(Path(step.spec) for _, step in steps(plan.graph) if step.spec)
     unchecked = [spec for spec in specs if spec.resolve() not in known and spec_files.is_component(spec)]
@@ -206,7 +203,6 @@ def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Iterator[Proble
 
 def _print_names(file: str, values: dict[str, str], workspace: Workspace) -> None:
     """Print the lines of allranks.yaml that a pipeline still needs."""
-
     other_problems = 0
     lookup = lookup_of(file, values, registered.of(workspace))
     with opened(file, values, lookup) as job:
@@ -226,5 +222,4 @@ def _print_names(file: str, values: dict[str, str], workspace: Workspace) -> Non
 
 
 def _has_virtual_environment(use: Use, lookup: AssetLookup) -> bool:
-
     return use.asset.kind == asset_id.ENVIRONMENT and bool(interpreters.folder_of(use.asset.name, lookup.folder))

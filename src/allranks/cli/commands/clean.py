@@ -43,7 +43,6 @@ def clean(
 
     It lists them first and asks you. A run that is being executed stays, and one whose results a newer run reuses.
     """
-
     place = Workspace.at(workspace)
     age = seconds(older_than or (DEFAULT_AGE if not keep else "0d"), "--older-than")
     plan = cleaning.plan_cleaning(

@@ -56,7 +56,6 @@ def copy(
 
     For example: allranks components copy train_image_classifier
     """
-
     folders = [project / folder for folder in copy_components(names, project)]
     if json:
         print(to_json({"written": [str(folder) for folder in folders]}))
@@ -84,7 +83,6 @@ def list_(
 
     --page and --open show the components as Azure ML's designer does.
     """
-
     infos = find_components(components_of(folder, library))
     if page or open_:
         _show_page(infos, page, open_)
@@ -147,7 +145,6 @@ def _port(port: Port) -> Text:
 
 def _bounds(port: Port) -> str:
     """Return the allowed values of a port and its default."""
-
     parts = [
         bounds(port),
         " | ".join(map(plain, port.enum)),

@@ -46,7 +46,6 @@ def debug(
 
     For example: allranks debug pipelines/image_classification.py train --rank 1
     """
-
     options = Options(instances, gpus=gpus, environment=environment, grace=2.0)
 
     def run(observer: Observer) -> RunRecord:

@@ -131,7 +131,6 @@ def _print(findings: Sequence[_StackState]) -> None:
 
 
 def _print_size(name: str, wants_infiniband: bool, json: bool) -> None:
-
     size = find(name, where=f"size {name}")
     settings, warnings = _settings(size), list(traps.of_size(size, date.today(), wants_infiniband=wants_infiniband))
     if json:
@@ -141,7 +140,6 @@ def _print_size(name: str, wants_infiniband: bool, json: bool) -> None:
 
 
 def _print_sizes(gpu: str | None, infiniband: bool | None, retired: bool, json: bool) -> None:
-
     today = date.today()
     matches = _matching(gpu, infiniband, retired, today)
     if json:
@@ -151,7 +149,6 @@ def _print_sizes(gpu: str | None, infiniband: bool | None, retired: bool, json: 
 
 
 def _matching(gpu: str | None, infiniband: bool | None, retired: bool, today: date) -> list[Size]:
-
     if gpu is not None and not any(gpu.lower() in size.gpu.lower() for size in all_sizes()):
         models = ", ".join(dict.fromkeys(size.gpu for size in all_sizes()))
         raise InputError(Problem(f"--gpu {gpu}", "no size has this GPU", f"one of {models}", ""))
@@ -165,7 +162,6 @@ def _matching(gpu: str | None, infiniband: bool | None, retired: bool, today: da
 
 
 def _row(size: Size) -> dict[str, Any]:
-
     return {
         **asdict(size),
         "infiniband": size.infiniband,
@@ -178,7 +174,6 @@ def _row(size: Size) -> dict[str, Any]:
 def _settings(size: Size) -> tuple[NetworkVariable, ...]:
     """Return the variables that the runtime would set if Azure's files exist. Values determined at run time are in
     brackets."""
-
     device, interface = Device("<each InfiniBand device found>"), "<the interface found>"
     folder = TOPOLOGY_FOLDER / size.topology
     files = Topology(

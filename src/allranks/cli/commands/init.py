@@ -36,7 +36,6 @@ def init(
     components are imported from the library. Existing files are never changed: if one is in the way, nothing is
     written.
     """
-
     contents = of_library(pipeline) if pipeline else template()
     created = create(folder, contents)
     kept = f", {len(created.kept)} unchanged" if created.kept else ""

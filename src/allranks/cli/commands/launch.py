@@ -76,7 +76,6 @@ def launch(
     """
 
     def job() -> ScriptJob:
-
         made = script_job(
             command or [],
             layout=layout,
@@ -109,7 +108,6 @@ def launch(
 
 
 def _emit(job: ScriptJob, file: Path, json: bool) -> None:
-
     written = emit(job, file)
     lines = [f"{file}: written"]
     if len(written) > 1:

@@ -71,7 +71,6 @@ def logs(
 
 
 def _print_engine_log(run: RunRecord) -> None:
-
     file = Path(run.folder) / engine_log.FILE
     if run.submitted is not None or not file.is_file():
         found = "it ran on Azure ML" if run.submitted else "it has no log of the engine"
@@ -81,7 +80,6 @@ def _print_engine_log(run: RunRecord) -> None:
 
 def _pack(identity: str, output: Path, yes: bool, folder: Path | None) -> None:
     """Write what an issue about a run needs into one file."""
-
     place = Workspace.at(folder)
     record = stored.run(place, identity)
     if output.exists():

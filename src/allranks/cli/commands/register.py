@@ -83,7 +83,6 @@ def register(
 
 
 def _export(folder: Path, names: Sequence[str] | None, components: Path | None, registry: str, json: bool) -> None:
-
     with tempfile.TemporaryDirectory(prefix="allranks-") as staged:
         releases = release(Path(staged), components, names or (), registry)
         exported = export(releases, Path(staged), folder, registry)
@@ -138,7 +137,6 @@ def _rows(
     dry_run: bool,
     where: str,
 ) -> dict[str, Any]:
-
     changed = {(difference.release.kind, difference.release.name): difference for difference in differences}
     rows = []
     for each in releases:

@@ -38,7 +38,6 @@ def rerun(
 
     For example: allranks rerun latest --set epochs=20 --from train
     """
-
     place, given = Workspace.at(workspace), {"latest_code": latest_code, "inputs": settings_of(settings)}
     options = execution.of(force_rerun=force_rerun, sample=sample, selection=chosen.of())
     execute_again(retry.rerun, identity, place, options, json, verbose=execution.verbose, **given)

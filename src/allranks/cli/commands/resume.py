@@ -31,7 +31,6 @@ def resume(
     and the inputs that it started with. With --latest-code, the pipeline's file is read again, also with other inputs;
     completed steps whose code and inputs have not changed keep their results.
     """
-
     place, options = Workspace.at(workspace), execution.of()
     given = {"latest_code": latest_code, "inputs": settings_of(settings)}
     execute_again(retry.resume, identity, place, options, json, verbose=execution.verbose, **given)

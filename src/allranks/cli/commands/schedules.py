@@ -79,7 +79,6 @@ def run(
     the scheduler is killed, its runs stop too, and no firing is lost or repeated. Of the firings that were due while no
     scheduler or the previous run was running, it runs the last one.
     """
-
     if target is not None:
         check_target(target)  # before the workspace is created
     place = SchedulesPlace(Workspace.at(folder))

@@ -89,7 +89,6 @@ def submit(
 
 def changes_of(compute: str, size: list[str], experiment: str, display_name: str, tags: list[str]) -> Changes:
     """Return what the options change in a job. Raise InputError for options that contradict each other."""
-
     if compute and size:
         found = f"--compute {compute} is given too"
         fix = "remove one: --size is serverless, and a cluster has its own size"
@@ -106,7 +105,6 @@ def changes_of(compute: str, size: list[str], experiment: str, display_name: str
 
 
 def _print_body(file: str, settings: dict[str, str], changes: Changes, options: WorkspaceOptions) -> None:
-
     where = with_placeholders(options)
     with opened(file, settings, client=True) as job:
         apply(job.job, changes)
@@ -143,7 +141,6 @@ def submit_job(
 
     Raise InputError or AzureError. Exit with 130 after Ctrl-C while the run is watched.
     """
-
     # Before the SDK is imported, which takes seconds, and outside its session, which redirects the output.
     where = resolve(options)
     out = errors() if json else console()
@@ -171,7 +168,6 @@ def submit_job(
 
 def _rehearsed(job: OpenJob, place: Workspace) -> dict[str, str]:
     """Return the tags of a job whose trainings were rehearsed with the same code and environment."""
-
     if not (place.root / "rehearsals").is_dir() or job.unread():
         return {}
     try:
@@ -185,7 +181,6 @@ def _rehearsed(job: OpenJob, place: Workspace) -> dict[str, str]:
 
 def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
     """Return the plan and what its steps require of a workspace. Raise InputError with every problem."""
-
     if unread := job.unread():
         plan = Plan(str(job.job.display_name or Path(job.source).stem), Graph(()), source=job.source)
         note = (
@@ -209,7 +204,6 @@ def watch_run(client: Any, workspace: Workspace, record: RunRecord, out: Any, th
 
     then: what a user who stops watching can do later, a line with ``{run}``
     """
-
     watcher = view_of(out)
     continues = (
         f"{record.id} continues on Azure ML\n  watch it   allranks logs {record.id} --follow\n"

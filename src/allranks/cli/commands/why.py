@@ -71,7 +71,6 @@ def why(
 
 
 def _of_folder(folder: Path, step: str | None) -> Sequence[Verdict]:
-
     found = verdicts(folder, lambda text: errors().print(text, soft_wrap=True, highlight=False))
     if step is not None:
         found = [verdict for verdict in found if verdict.step == step]
@@ -138,7 +137,6 @@ def explanations() -> dict[str, Explanation]:
 
 def rule_explanations() -> dict[str, Explanation]:
     """Return the rules by code. Rules of components come first, then those of pipelines and environments."""
-
     rules = (*component.catalogue(), *plan.catalogue(), *environment.catalogue())
     return {rule.code: Explanation(rule.code, _text(rule)) for rule in rules}
 
