@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allranks.contract import job, produce
+from allranks.contract import produce
 from allranks.contract.detect import detect
 from allranks.contract.launch import Distribution, Launch, Process
 from allranks.contract.mpi import Mpi
@@ -89,9 +89,9 @@ def test_a_process_reads_back_the_place_that_its_launch_gave_it(of: Launch) -> N
 def test_the_job_s_own_variables_change_nothing_of_that(
     of: Launch, inputs: dict[str, str], outputs: dict[str, str], parameters: dict[str, str]
 ) -> None:
-    run = job.Job("run", "root", "experiment", "sqlite:///x", "1", inputs, outputs, parameters)
+    run = produce.Job("run", "root", "experiment", "sqlite:///x", "1", inputs, outputs, parameters)
     for process in produce.processes(of):
-        assert detect(job.environment(run, of, process)) == meant(of, process)
+        assert detect(produce.job_environment(run, of, process)) == meant(of, process)
 
 
 @given(launches((PyTorch, Mpi)))

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from allranks.contract import variables
+from allranks.contract import rank_env, variables
 from allranks.contract.launch import Distribution, Launch, Process, count_problems, equal_processes
-from allranks.contract.rank_env import RankEnv, checked
+from allranks.contract.rank_env import Place, RankEnv
 
 
 @dataclass(frozen=True)
@@ -76,22 +76,13 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
     world_size = variables.integer(environ, names.world_size, minimum=1)
     local_rank = variables.integer(environ, names.local_rank)
     local_world_size = variables.integer(environ, names.local_world_size, minimum=1)
-    instance_count = -(-world_size // local_world_size)
-    env = checked(
-        RankEnv(
-            rank=rank,
-            local_rank=local_rank,
-            world_size=world_size,
-            local_world_size=local_world_size,
-            instance_rank=rank // local_world_size,
-            instance_count=instance_count,
-            master_addr=variables.master_address(environ, instance_count),
-            master_port=variables.master_port(environ),
-            launcher=Mpi.type,
-        ),
-        rank=(names.rank, names.world_size),
-        local_rank=(names.local_rank, names.local_world_size),
-        instance_rank=(names.rank, f"{names.world_size} / {names.local_world_size}"),
+    instances = f"{names.world_size} / {names.local_world_size}"
+    env = rank_env.read(
+        environ,
+        Mpi.type,
+        Place(names.rank, rank, names.world_size, world_size),
+        Place(names.local_rank, local_rank, names.local_world_size, local_world_size),
+        Place(names.rank, rank // local_world_size, instances, -(-world_size // local_world_size)),
     )
     if world_size % local_world_size or rank % local_world_size != local_rank:
         raise variables.wrong(

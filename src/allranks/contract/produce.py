@@ -2,9 +2,48 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
 from allranks.contract.distributions import DISTRIBUTIONS, Module
 from allranks.contract.launch import Distribution, Launch, Process, instance_environment
 from allranks.errors import Problem
+
+WORKSPACE: Mapping[str, str] = {
+    "AZUREML_ARM_SUBSCRIPTION": str(uuid.UUID(int=0)),
+    "AZUREML_ARM_RESOURCEGROUP": "local",
+    "AZUREML_ARM_WORKSPACE_NAME": "local",
+    # A name that can never resolve (RFC 2606), so that nothing contacts Azure by mistake.
+    "AZUREML_SERVICE_ENDPOINT": "https://allranks.invalid",
+    # On Azure ML this secret authenticates a process as its run. Here it gives no access.
+    "AZUREML_RUN_TOKEN": "local-run-has-no-token",
+}
+"""The emulated workspace of a local run."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of one step.
+
+    run_id, root_run_id: its own id, and the id of the pipeline's run (its own id without a pipeline)
+    experiment:          the name of the experiment
+    tracking_uri:        the URI of MLflow; None if nothing is logged
+    mlflow_run_id:       the MLflow run of the process; None if the process creates one itself
+    inputs, outputs:     by name, the path or value in the command
+    parameters:          by name, the values of the inputs that are not data
+    tracking_token:      that the server at the tracking URI asks for; None for none
+    """
+
+    run_id: str
+    root_run_id: str
+    experiment: str
+    tracking_uri: str | None = None
+    mlflow_run_id: str | None = None
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    tracking_token: str | None = None
 
 
 def problems(distribution: Distribution, instance_count: int) -> tuple[Problem, ...]:
@@ -24,10 +63,38 @@ def processes(launch: Launch) -> tuple[Process, ...]:
 def environment(launch: Launch, process: Process) -> dict[str, str]:
     """Return the variables of a process that come from its instance and from the distribution.
 
-    `allranks.contract.job.environment` adds those of the job.
+    `job_environment` adds those of the job.
     """
     distribution = launch.distribution
     return instance_environment(launch, process) | _module(distribution).environment(distribution, launch, process)
+
+
+def job_environment(job: Job, launch: Launch, process: Process) -> dict[str, str]:
+    """Return all variables that Azure ML sets for a process: those of the launch, and those of every job.
+
+    Sources: azureml-mlflow (AZUREML_*, MLFLOW_*), azureml-examples (AZURE_ML_INPUT_*, AZURE_ML_OUTPUT_*,
+    AZUREML_PARAMETER_*), DeepSpeed, which recognizes Azure ML by AZUREML_EXPERIMENT_ID and then fails without
+    NCCL_SOCKET_IFNAME, which the GPU images set.
+    """
+    values = {
+        **environment(launch, process),
+        **WORKSPACE,
+        "AZUREML_ARM_PROJECT_NAME": job.experiment,
+        "AZUREML_EXPERIMENT_ID": str(uuid.uuid5(uuid.NAMESPACE_URL, job.experiment)),
+        "AZUREML_RUN_ID": job.run_id,
+        "AZUREML_ROOT_RUN_ID": job.root_run_id,
+        "NCCL_SOCKET_IFNAME": "eth0",
+    }
+    if job.tracking_uri is not None:
+        values |= {"MLFLOW_TRACKING_URI": job.tracking_uri, "MLFLOW_EXPERIMENT_NAME": job.experiment}
+        if job.mlflow_run_id is not None:
+            values["MLFLOW_RUN_ID"] = job.mlflow_run_id
+        if job.tracking_token is not None:
+            values["MLFLOW_TRACKING_TOKEN"] = job.tracking_token
+    values |= {f"AZURE_ML_INPUT_{name}": value for name, value in job.inputs.items()}
+    values |= {f"AZURE_ML_OUTPUT_{name}": value for name, value in job.outputs.items()}
+    values |= {f"AZUREML_PARAMETER_{name}": value for name, value in job.parameters.items()}
+    return values
 
 
 def _module(distribution: Distribution) -> Module:

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from allranks.contract import variables
+from allranks.contract import rank_env, variables
 from allranks.contract.launch import Distribution, Launch, Process, count_problems, equal_processes
-from allranks.contract.rank_env import RankEnv, checked
+from allranks.contract.rank_env import Place, RankEnv
 
 
 @dataclass(frozen=True)
@@ -63,21 +63,13 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
         raise variables.wrong(source, f"{local_world_size} on each instance", f"a divisor of WORLD_SIZE {world_size}")
     derived = node_rank is None or source != "LOCAL_WORLD_SIZE"
     instance_rank = rank // local_world_size if node_rank is None else node_rank
-    env = checked(
-        RankEnv(
-            rank=rank,
-            local_rank=local_rank,
-            world_size=world_size,
-            local_world_size=local_world_size,
-            instance_rank=instance_rank,
-            instance_count=world_size // local_world_size,
-            master_addr=variables.master_address(environ, world_size // local_world_size),
-            master_port=variables.master_port(environ),
-            launcher=PyTorch.type,
-        ),
-        rank=("RANK", "WORLD_SIZE"),
-        local_rank=("LOCAL_RANK", source),
-        instance_rank=("NODE_RANK" if node_rank is not None else "RANK", f"WORLD_SIZE / {source}"),
+    instance_name = "RANK" if node_rank is None else "NODE_RANK"
+    env = rank_env.read(
+        environ,
+        PyTorch.type,
+        Place("RANK", rank, "WORLD_SIZE", world_size),
+        Place("LOCAL_RANK", local_rank, source, local_world_size),
+        Place(instance_name, instance_rank, f"WORLD_SIZE / {source}", world_size // local_world_size),
     )
     if derived and rank != instance_rank * local_world_size + local_rank:
         raise variables.wrong(
@@ -129,20 +121,9 @@ def read_torchrun(environ: Mapping[str, str]) -> RankEnv | None:
     """
     if variables.text(environ, "TORCHELASTIC_RUN_ID") is None:
         return None
-    instance_count = variables.integer(environ, "GROUP_WORLD_SIZE", minimum=1)
-    return checked(
-        RankEnv(
-            rank=variables.integer(environ, "RANK"),
-            local_rank=variables.integer(environ, "LOCAL_RANK"),
-            world_size=variables.integer(environ, "WORLD_SIZE", minimum=1),
-            local_world_size=variables.integer(environ, "LOCAL_WORLD_SIZE", minimum=1),
-            instance_rank=variables.integer(environ, "GROUP_RANK"),
-            instance_count=instance_count,
-            master_addr=variables.master_address(environ, instance_count),
-            master_port=variables.master_port(environ),
-            launcher="torchrun",
-        ),
-        rank=("RANK", "WORLD_SIZE"),
-        local_rank=("LOCAL_RANK", "LOCAL_WORLD_SIZE"),
-        instance_rank=("GROUP_RANK", "GROUP_WORLD_SIZE"),
-    )
+
+    def place(name: str, count: str) -> Place:
+        return Place(name, variables.integer(environ, name), count, variables.integer(environ, count, minimum=1))
+
+    instance, rank = place("GROUP_RANK", "GROUP_WORLD_SIZE"), place("RANK", "WORLD_SIZE")
+    return rank_env.read(environ, "torchrun", rank, place("LOCAL_RANK", "LOCAL_WORLD_SIZE"), instance)

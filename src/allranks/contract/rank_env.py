@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from allranks.contract import variables
@@ -42,23 +43,37 @@ class RankEnv:
         return self.master_addr, self.master_port
 
 
-def checked(
-    env: RankEnv, rank: tuple[str, str], local_rank: tuple[str, str], instance_rank: tuple[str, str]
-) -> RankEnv:
-    """Return `env` if its numbers are consistent. The arguments name the variables of each number and of its count.
+@dataclass(frozen=True)
+class Place:
+    """A number of this process, and the count that it is below, each with the name of its variable."""
 
-    Raise InputError for the first two numbers that contradict each other.
+    name: str
+    number: int
+    count_name: str
+    count: int
+
+
+def read(environ: Mapping[str, str], launcher: str, rank: Place, local_rank: Place, instance: Place) -> RankEnv:
+    """Return the rank and layout that a launcher has set, with the master's address and port.
+
+    Raise InputError for the first two numbers that contradict each other, and for a port that is not valid.
     """
-    ranks, local_ranks, instances = rank[1], local_rank[1], instance_rank[1]
-    numbers = (
-        (*rank, env.rank, env.world_size),
-        (*local_rank, env.local_rank, env.local_world_size),
-        (*instance_rank, env.instance_rank, env.instance_count),
+    for place in (rank, local_rank, instance):
+        if place.number >= place.count:
+            found = f"{place.number}, with {place.count_name} {place.count}"
+            raise variables.wrong(place.name, found, f"less than {place.count_name}")
+    for place in (local_rank, instance):
+        if place.count > rank.count:
+            found = f"{place.count}, with {rank.count_name} {rank.count}"
+            raise variables.wrong(place.count_name, found, f"at most {rank.count_name}")
+    return RankEnv(
+        rank=rank.number,
+        local_rank=local_rank.number,
+        world_size=rank.count,
+        local_world_size=local_rank.count,
+        instance_rank=instance.number,
+        instance_count=instance.count,
+        master_addr=variables.master_address(environ, instance.count),
+        master_port=variables.master_port(environ),
+        launcher=launcher,
     )
-    for name, limit_name, value, limit in numbers:
-        if value >= limit:
-            raise variables.wrong(name, f"{value}, with {limit_name} {limit}", f"less than {limit_name}")
-    for name, value in ((local_ranks, env.local_world_size), (instances, env.instance_count)):
-        if value > env.world_size:
-            raise variables.wrong(name, f"{value}, with {ranks} {env.world_size}", f"at most {ranks}")
-    return env

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from tempfile import gettempdir
 
-from allranks.contract.job import Job
 from allranks.contract.launch import Process
-from allranks.contract.produce import processes
+from allranks.contract.produce import Job, processes
 from allranks.contract.templating import render
 from allranks.history.node_records import job_name, node_folder
 from allranks.local import rank_environment

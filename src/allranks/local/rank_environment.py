@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from allranks.contract import job as jobs
 from allranks.contract.distributions import DISTRIBUTIONS
-from allranks.contract.job import Job
 from allranks.contract.launch import Launch, Process
+from allranks.contract.produce import Job, job_environment
 from allranks.contract.variables import elastic_instances
 from allranks.images import rootfs
 from allranks.local import gpus
@@ -41,7 +40,7 @@ def rank_variables(
 
     variables: the step's own
     """
-    return {**jobs.environment(job, launch, process), **kind.environment(), **variables}
+    return {**job_environment(job, launch, process), **kind.environment(), **variables}
 
 
 def variables_of(step: Step, scope: Scope) -> dict[str, str]:

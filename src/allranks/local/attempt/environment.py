@@ -9,11 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from allranks.contract import job as jobs
 from allranks.contract import logs, report
 from allranks.contract.expanded_command import python_program
 from allranks.contract.launch import Launch, Process
-from allranks.contract.produce import processes
+from allranks.contract.produce import Job, processes
 from allranks.contract.templating import render
 from allranks.history.node_records import job_name
 from allranks.history.records import RankRecord, StepRecord
@@ -92,7 +91,7 @@ def rank_programs(
     record.ranks = []
     for process in processes(launch):
         instance = prepared[process.instance_rank]
-        job = jobs.Job(
+        job = Job(
             run_id=job_name(settings.run, record.name),
             root_run_id=settings.run,
             experiment=settings.experiment,

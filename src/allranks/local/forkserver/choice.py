@@ -11,9 +11,8 @@ from pathlib import Path
 
 from allranks.contract.commands import Start, start_of, without_placeholders
 from allranks.contract.expanded_command import PythonProgram, python_program
-from allranks.contract.job import Job
 from allranks.contract.mpi import Mpi
-from allranks.contract.produce import processes
+from allranks.contract.produce import Job, processes
 from allranks.local import installed, interpreters, rank_environment
 from allranks.local.forkserver import imports, packages
 from allranks.local.instances.instance import InstanceKind

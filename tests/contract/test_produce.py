@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from allranks.contract import job, produce
-from allranks.contract.job import Job
+from allranks.contract import produce
 from allranks.contract.launch import Launch
+from allranks.contract.produce import Job, job_environment
 from allranks.contract.pytorch import PyTorch
 
 LAUNCH = Launch(PyTorch(2), ("10.0.0.4",), ("node-0",))
@@ -13,7 +13,7 @@ def test_a_job_has_the_place_of_its_process_and_who_it_is() -> None:
     run = Job(
         "run-1", "root-1", "digits", "sqlite:///m.db", "abc", {"data": "/in"}, {"model": "/out"}, {"lr": "0.1"}, "t"
     )
-    given = job.environment(run, LAUNCH, PROCESS)
+    given = job_environment(run, LAUNCH, PROCESS)
     expected = {
         **produce.environment(LAUNCH, PROCESS),
         "AZUREML_RUN_ID": "run-1",
@@ -36,13 +36,13 @@ def test_a_job_has_the_place_of_its_process_and_who_it_is() -> None:
 
 
 def test_without_a_tracking_server_nothing_points_to_one() -> None:
-    given = job.environment(Job("run-1", "run-1", "digits", mlflow_run_id="abc"), LAUNCH, PROCESS)
+    given = job_environment(Job("run-1", "run-1", "digits", mlflow_run_id="abc"), LAUNCH, PROCESS)
     assert not [name for name in given if name.startswith("MLFLOW_")]
 
 
 def test_an_experiment_keeps_its_id() -> None:
     first, second, other = (
-        job.environment(Job("run", "run", experiment), LAUNCH, PROCESS)["AZUREML_EXPERIMENT_ID"]
+        job_environment(Job("run", "run", experiment), LAUNCH, PROCESS)["AZUREML_EXPERIMENT_ID"]
         for experiment in ("digits", "digits", "letters")
     )
     assert first == second != other
