@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from allranks.hardware.cuda import names, releases_of
+from allranks.hardware.cuda import releases_of
 from allranks.hardware.sizes import Size, sizes
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "sizes.md"
@@ -36,7 +36,7 @@ def _row(size: Size, numbers: dict[str, int]) -> tuple[str, ...]:
     return (
         f"`{size.name}`",
         f"{size.gpus} x {size.gpu} {size.gpu_memory_gb} GB",
-        names(releases_of(size)) or "-",
+        ", ".join(release.name for release in releases_of(size)) or "-",
         {True: "yes", False: "no", None: "-"}[size.nvlink],
         _infiniband(size),
         f"{size.vcpus} {size.architecture}",

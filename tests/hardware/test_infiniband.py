@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import fake_instance
-from allranks.hardware.infiniband import Device, devices, usable
+from allranks.hardware.network import Device, devices, usable
 
 
 def test_a_machine_without_rdma_devices(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import fake_instance
-from allranks.hardware import infiniband, nccl
-from allranks.hardware.infiniband import Device
+from allranks.hardware import nccl, network
 from allranks.hardware.nccl import Topology
+from allranks.hardware.network import Device
 from allranks.hardware.sizes import find
 
 GOLDEN, INSTANCES = (Path(__file__).parent / folder for folder in ("golden", "instances"))
@@ -48,7 +48,7 @@ def instance(folder: Path, name: str) -> tuple[Path, Path]:
 @pytest.mark.parametrize("name", SIZES)
 def test_golden(tmp_path: Path, name: str) -> None:
     sysfs, microsoft = instance(tmp_path, name)
-    size, devices = find(name), infiniband.devices(sysfs)
+    size, devices = find(name), network.devices(sysfs)
     files = nccl.topology_of(size.topology, microsoft)
     settings = (
         *nccl.settings(size, devices, files, interface="eth0"),
@@ -64,7 +64,7 @@ def test_golden(tmp_path: Path, name: str) -> None:
 def test_without_the_size_what_is_found_says_the_same(tmp_path: Path, name: str) -> None:
     """But for the reason that names the size."""
     sysfs, microsoft = instance(tmp_path, name)
-    size, devices = find(name), infiniband.devices(sysfs)
+    size, devices = find(name), network.devices(sysfs)
     for of in (nccl.settings, nccl.ucx_settings):
         known = of(size, devices, nccl.topology_of(size.topology, microsoft))
         guessed = of(None, devices, nccl.topology_here(microsoft))

@@ -9,7 +9,7 @@ import pytest
 
 from allranks.errors import Problem
 from allranks.hardware import traps
-from allranks.hardware.infiniband import Device
+from allranks.hardware.network import Device
 from allranks.hardware.sizes import find, sizes
 
 TODAY = date(2026, 11, 1)

@@ -7,7 +7,6 @@ and newer (pytorch/pytorch#172352, #190385). Drivers: CUDA Compatibility guide, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from allranks.hardware.sizes import Size
@@ -72,8 +71,3 @@ def has_bfloat16(size: Size) -> bool:
     """Return whether the size's GPUs compute in bfloat16: NVIDIA's from Ampere on, and AMD's MI300X."""
     capability = CAPABILITIES.get(size.gpu)
     return size.gpu.startswith("MI") if capability is None else capability >= _BFLOAT16
-
-
-def names(releases: Iterable[Release]) -> str:
-    """Return the releases' names as one text: cuda12, cuda13."""
-    return ", ".join(release.name for release in releases)

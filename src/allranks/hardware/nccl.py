@@ -15,9 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from allranks.hardware import infiniband
-from allranks.hardware.infiniband import Device
-from allranks.hardware.network import LOOPBACK
+from allranks.hardware import network
+from allranks.hardware.network import LOOPBACK, Device
 from allranks.hardware.sizes import Size
 
 SOCKET_INTERFACE = "NCCL_SOCKET_IFNAME"
@@ -95,7 +94,7 @@ def settings(
     """Return NCCL's variables to set before the first communicator is created, in reading order.
 
     size:      None if it is unknown; only what was found on the instance counts then
-    devices:   from `infiniband.devices`
+    devices:   from `network.devices`
     topology:  from `topology_of` or `topology_here`
     interface: the one that leads to the other instances; None: NCCL chooses
     ranks:     on this instance; None: one per GPU
@@ -115,7 +114,7 @@ def ucx_settings(
     """Return UCX's variables to set before MPI starts; the arguments are those of `settings`."""
     name, with_infiniband = "UCX_NET_DEVICES", has_infiniband(size, devices)
     if with_infiniband:
-        names = ",".join(map(str, infiniband.usable(devices)))
+        names = ",".join(map(str, network.usable(devices)))
         found = NetworkVariable(name, names, "MPI over the InfiniBand devices of this instance only")
         if topology.family not in RELAXED_FAMILIES:
             return (found,)
@@ -129,7 +128,7 @@ def ucx_settings(
 
 def has_infiniband(size: Size | None, devices: Sequence[Device]) -> bool | None:
     """Return whether there is usable InfiniBand, by the devices, else by the size; None if neither determines it."""
-    if infiniband.usable(devices):
+    if network.usable(devices):
         return True
     if size is not None:
         return False if not size.infiniband else None
@@ -169,7 +168,7 @@ def _transport(size: Size | None, devices: Sequence[Device]) -> Iterator[Network
     with_infiniband = has_infiniband(size, devices)
     if with_infiniband:
         # Without "=", mlx5_1 would also match mlx5_10.
-        names = "=" + ",".join(map(str, infiniband.usable(devices)))
+        names = "=" + ",".join(map(str, network.usable(devices)))
         why = "the InfiniBand devices of this instance, and no Ethernet among them"
         yield NetworkVariable("NCCL_IB_HCA", names, why)
     elif with_infiniband is False:
@@ -180,7 +179,7 @@ def _transport(size: Size | None, devices: Sequence[Device]) -> Iterator[Network
 
 
 def _topology(topology: Topology, devices: Sequence[Device], ranks: int | None) -> Iterator[NetworkVariable]:
-    if topology.family in RELAXED_FAMILIES and infiniband.usable(devices):
+    if topology.family in RELAXED_FAMILIES and network.usable(devices):
         why = "Azure's own setting for these sizes: PCI writes of virtual InfiniBand devices may overtake each other"
         yield NetworkVariable("NCCL_IB_PCI_RELAXED_ORDERING", "1", why)
     if topology.file is None:

@@ -10,8 +10,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from allranks.hardware import infiniband
-from allranks.hardware.infiniband import text
+from allranks.hardware import network
+from allranks.hardware.network import text
 from allranks.hardware.sizes import Size, sizes
 
 GPU_IDS = {
@@ -69,7 +69,7 @@ def recognise(root: Path = Path("/")) -> Recognised:
     if len(models) != 1:
         return NOTHING
     ((model, memory), count) = next(iter(models.items()))
-    ports = sum(device.is_infiniband for device in infiniband.devices(root / "sys/class/infiniband"))
+    ports = sum(device.is_infiniband for device in network.devices(root / "sys/class/infiniband"))
     # A container without access to InfiniBand lists it all the same; a host whose driver failed does not.
     matches = tuple(
         size

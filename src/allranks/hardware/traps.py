@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 
 from allranks.errors import Problem
-from allranks.hardware import cuda, infiniband
-from allranks.hardware.infiniband import Device
+from allranks.hardware import cuda, network
+from allranks.hardware.network import Device
 from allranks.hardware.sizes import ARM64, Size, sizes
 
 SIZE_KEY = "resources.instance_type"
@@ -119,7 +119,7 @@ def of_devices(size: Size, devices: Sequence[Device]) -> Iterator[Problem]:
     """Yield a warning if fewer InfiniBand devices are up on an instance than its size has."""
     if not size.infiniband:
         return
-    active = infiniband.usable(devices)
+    active = network.usable(devices)
     expected_count = size.infiniband_ports or 1
     if len(active) >= expected_count:
         return
@@ -131,7 +131,7 @@ def of_devices(size: Size, devices: Sequence[Device]) -> Iterator[Problem]:
     found = f"{len(active)} InfiniBand devices are up" + (f"; {', '.join(inactive)}" if inactive else "")
     fix = "use an image with rdma-core, and mount /dev/infiniband"
     fix = "let the platform replace the instance" if inactive else fix
-    yield Problem(str(infiniband.SYSFS), found, f"{expected_count}, as {size.name} has", fix)
+    yield Problem(str(network.SYSFS), found, f"{expected_count}, as {size.name} has", fix)
 
 
 def _alternative(size: Size, today: date) -> str:

@@ -20,8 +20,8 @@ from allranks.cli.views.sizes import print_size, print_sizes
 from allranks.errors import InputError, Problem
 from allranks.hardware import nccl, traps
 from allranks.hardware.cuda import has_bfloat16, releases_of
-from allranks.hardware.infiniband import Device
 from allranks.hardware.nccl import GRAPH_FAMILIES, TOPOLOGY_FOLDER, NetworkVariable, Topology
+from allranks.hardware.network import Device
 from allranks.hardware.sizes import Size, find
 from allranks.hardware.sizes import sizes as all_sizes
 from allranks.local import gpus, preview

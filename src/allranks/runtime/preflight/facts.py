@@ -15,7 +15,7 @@ import torch
 
 from allranks.contract.rank_env import RankEnv
 from allranks.contract.variables import gpus_shared
-from allranks.hardware import infiniband, nccl, recognition, shared_memory
+from allranks.hardware import nccl, network, recognition, shared_memory
 
 LIBRARIES = ("numpy", "deepspeed", "horovod", "lightning", "transformers", "accelerate")
 """Libraries that, like torch and Python, must have the same version on every rank."""
@@ -124,7 +124,7 @@ def _gpu(env: RankEnv, environ: Mapping[str, str]) -> str | None:
 
 
 def _infiniband() -> tuple[float, ...]:
-    usable = infiniband.usable(infiniband.devices())
+    usable = network.usable(network.devices())
     # A container sees the host's devices in /sys even if it lacks the device files.
     accessible = any(os.access(file, os.R_OK | os.W_OK) for file in VERBS.glob("uverbs*"))
     return tuple(device.gbit_s or 0.0 for device in usable) if accessible else ()

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from allranks.contract import variables
 from allranks.contract.rank_env import RankEnv
-from allranks.hardware import infiniband, nccl, recognition, sizes, traps
-from allranks.hardware.infiniband import Device
+from allranks.hardware import nccl, network, recognition, sizes, traps
 from allranks.hardware.nccl import SOCKET_INTERFACE, NetworkVariable
+from allranks.hardware.network import Device
 from allranks.hardware.sizes import Size
 from allranks.runtime.notes import note
 
@@ -49,7 +49,7 @@ def apply(
         if interface is not None:
             environ.setdefault(SOCKET_INTERFACE, f"={interface}")
         return
-    devices = infiniband.devices(sysfs)
+    devices = network.devices(sysfs)
     if name:
         size = sizes.known(name)
         family = size.topology if size else ""
@@ -87,7 +87,7 @@ def _settings(
     gpus: int,
     folder: Path,
 ) -> tuple[NetworkVariable, ...]:
-    known = size is not None or gpus > 0 or bool(infiniband.usable(devices))
+    known = size is not None or gpus > 0 or bool(network.usable(devices))
     if size is not None or family:
         files = nccl.topology_of(family, folder)
     else:
