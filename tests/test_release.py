@@ -62,8 +62,10 @@ def package_index() -> Iterator[tuple[str, list[str]]]:
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A clone of the project with what must not be released, and a repository to push to."""
     folder = tmp_path_factory.mktemp("release") / "clone"
-    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "__pycache__", "benchmarks", "dist"))
-    shutil.copy(ROOT / ".gitignore", folder)
+    left_out = shutil.ignore_patterns(
+        ".git", ".venv*", ".*_cache", ".azurite", ".hypothesis", "__pycache__", "benchmarks", "dist"
+    )
+    shutil.copytree(ROOT, folder, ignore=left_out)
     for name in (".venv/lib/module.py", "src/allranks/__pycache__/module.pyc", ".mypy_cache/cache.json", "notes.txt"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("")
@@ -105,7 +107,7 @@ def test_the_sdist_contains_what_the_wheel_is_built_from(released: tuple[Path, P
     sdist, wheel = released
     with tarfile.open(sdist) as archive:
         names = [name.split("/", 1)[1] for name in archive.getnames()]
-    folders = {"src", "components", "environments", "pipelines", "docs", "tools"}
+    folders = {"src", "components", "environments", "pipelines", "template", "docs", "tools"}
     files = {"CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md", "hatch_build.py", "pyproject.toml", ".gitignore"}
     assert {name.partition("/")[0] for name in names} == folders | files
     assert not [name for name in names if name.endswith(".pyc")]
@@ -114,7 +116,7 @@ def test_the_sdist_contains_what_the_wheel_is_built_from(released: tuple[Path, P
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     shipped = {name.removeprefix("allranks/shipped/") for name in names if name.startswith("allranks/shipped/")}
-    command = ["git", "ls-files", "components", "environments", "pipelines"]
+    command = ["git", "ls-files", "components", "environments", "pipelines", "template"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     assert {name for name in listed if not name.startswith("components/shared/")} <= shipped
     assert [name for name in names if "__pycache__" in name or name.endswith(".pyc")] == []

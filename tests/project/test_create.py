@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from allranks.catalog import shipped_folder
 from allranks.errors import InputError
-from allranks.project.files import create, template
+from allranks.project.files import TEMPLATE, create, template
 from allranks_command import called, content
 from documents import accept, commands_of
 
@@ -116,6 +117,4 @@ def test_its_notebook_works(project: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_its_files_can_be_read_by_others() -> None:
     """Data files keep their modes in a wheel."""
-    from allranks.project.files import TEMPLATE
-
-    assert not [path for path in TEMPLATE.rglob("*") if not os.stat(path).st_mode & 0o004]
+    assert not [path for path in (shipped_folder() / TEMPLATE).rglob("*") if not os.stat(path).st_mode & 0o004]

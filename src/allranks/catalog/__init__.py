@@ -15,8 +15,8 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 @functools.cache
 def shipped_folder() -> Path:
-    """Return the folder that contains `components`, `environments` and `pipelines`: `shipped` in an installed wheel,
-    or the repository of an editable install.
+    """Return the folder that contains `components`, `environments`, `pipelines` and `template`: `shipped` in an
+    installed wheel, or the repository of an editable install.
 
     Raise InputError if the installation has neither.
     """

@@ -1,4 +1,4 @@
-"""Create the files of a project: from the template in this package, a pipeline, or components of the library."""
+"""Create the files of a project: from the template, a pipeline, or components of the library."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from allranks.errors import InputError, Problem, did_you_mean
 from allranks.images.find import REGISTERED
 from allranks.sdk.build_context import context_of
 
-TEMPLATE = Path(__file__).with_name("template")
+TEMPLATE = "template"
 PIPELINES = "pipelines"
 _ENVIRONMENT = re.compile(rb"^environment: file:(\S+)/environment\.yaml$", re.MULTILINE)
 
@@ -56,7 +56,7 @@ def create(folder: Path, contents: Mapping[str, bytes]) -> Created:
 
 def template() -> dict[str, bytes]:
     """Return the content of the template's files by name, sorted."""
-    return files_below(TEMPLATE)
+    return files_below(shipped_folder() / TEMPLATE)
 
 
 def pipeline(name: str) -> dict[str, bytes]:
