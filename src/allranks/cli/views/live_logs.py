@@ -7,7 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
@@ -16,8 +16,11 @@ from allranks import engine_log
 from allranks.cli.console import plain
 from allranks.history import log_reader, secret_values
 from allranks.history.log_reader import LOOK, LogPrinter
-from allranks.history.observer import Observer, Observers
+from allranks.history.observer import Observer
 from allranks.history.records import RunRecord
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _LONGEST = 1 << 16
 """Bytes of an unfinished line that are printed, so that they do not fill the memory."""
@@ -29,29 +32,49 @@ _COLUMNS = ("time", "monotonic", "process", "pid", "level", "logger", "event", "
 _STYLES = {"debug": "bright_black", "warning": "yellow", "error": "red", "critical": "red"}
 
 
-class ScriptOutput(Observers):
+class _Follower(Observer):
+    """Prints what the observed run writes, on a thread, and passes the changes to a view. It is a context manager."""
+
+    def __init__(self, view: Observer, console: Console) -> None:
+        self.within = (view,)
+        self._console = console
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+
+    def _start(self, print_new: Callable[..., None], *arguments: object) -> None:
+        self._thread = threading.Thread(target=print_new, args=arguments, daemon=True)
+        self._thread.start()
+
+    def _stop(self) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _continues(self) -> bool:
+        """Wait a moment. Return whether there may be more; call it before reading, so that nothing is missed."""
+        return not self._ended.wait(LOOK)
+
+
+class ScriptOutput(_Follower):
     """Print new lines of the logs of the observed run's ranks, above the view of a terminal, until the run ends.
 
     rank: the rank of each step; None: all ranks
     """
 
     def __init__(self, view: Observer, console: Console, rank: int | None) -> None:
-        super().__init__([view])
+        super().__init__(view, console)
         self._lines = _ConsoleLines(console)
         self._rank = rank
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def __enter__(self) -> ScriptOutput:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop()
 
     def started(self, run: RunRecord) -> None:
         super().started(run)
-        self._thread = threading.Thread(target=self._follow, args=(run,), daemon=True)
-        self._thread.start()
+        self._start(self._print, run)
 
     def ended(self, run: RunRecord) -> None:
         self._stop()
@@ -60,15 +83,10 @@ class ScriptOutput(Observers):
             self._lines.write(f"no output: there is no rank {self._rank}, only 0 to {max(ranks)}\n".encode())
         super().ended(run)
 
-    def _stop(self) -> None:
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _follow(self, run: RunRecord) -> None:
+    def _print(self, run: RunRecord) -> None:
         printer, more = LogPrinter(self._lines, secret_values.known(run)), True
         while more:
-            more = not self._ended.wait(LOOK)  # before the logs are read, so that nothing is missed
+            more = self._continues()
             chosen = log_reader.chosen(run, None, self._rank, wait=True)
             printer.print_new(run, chosen, names=len(run.steps) > 1 or self._rank is None)
 
@@ -97,12 +115,12 @@ class _ConsoleLines:
 def engine_entries(file: Path, wait: Callable[[], bool] = lambda: False) -> Iterator[dict[str, Any]]:
     """Yield the entries of a log. Lines that are not entries, such as a last one that was cut off, are left out.
 
-    wait: called at the end of the file; returns whether to look for more
+    wait: called before the file is read; returns whether to look for more afterwards
     """
     with file.open("rb") as log:
         line, more = b"", True
         while more:
-            more = wait()  # before the file is read, so that nothing is missed
+            more = wait()
             while piece := log.readline():
                 line += piece
                 if not line.endswith(b"\n"):
@@ -129,27 +147,11 @@ def print_engine_entries(console: Console, log: Iterator[dict[str, Any]]) -> Non
         console.print(Text("\n".join(map(plain, lines)), style), soft_wrap=True)
 
 
-class FollowedLog(Observers):
+class FollowedLog(_Follower):
     """Print the engine's log of the observed run as it grows, until the block ends."""
-
-    def __init__(self, view: Any, console: Console) -> None:
-        super().__init__([view])
-        self._console = console
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def __enter__(self) -> FollowedLog:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
 
     def started(self, run: RunRecord) -> None:
         super().started(run)
         file = Path(run.folder) / engine_log.FILE
         if self._thread is None and file.exists():
-            log = engine_entries(file, lambda: not self._ended.wait(LOOK))
-            self._thread = threading.Thread(target=print_engine_entries, args=(self._console, log), daemon=True)
-            self._thread.start()
+            self._start(print_engine_entries, self._console, engine_entries(file, self._continues))
