@@ -23,17 +23,17 @@ def start_from(args: argparse.Namespace) -> InitialModel | None:
         return initial_model.of_transformers(args.pretrained_model)
     if not args.initial_model or no_model.stands_in(args.initial_model):
         return None
-    found = initial_model.of_mlflow(args.initial_model)
-    if found.preset not in (None, args.preset):
+    model = initial_model.of_mlflow(args.initial_model)
+    if model.preset not in (None, args.preset):
         raise InputError(
             Problem(
-                where=found.where,
-                found=f"a {found.preset}, and the input model is {args.preset}",
+                where=model.where,
+                found=f"a {model.preset}, and the input model is {args.preset}",
                 expected="the same model",
-                fix=f"set model to {found.preset}, or leave initial_model out",
+                fix=f"set model to {model.preset}, or leave initial_model out",
             )
         )
-    return found
+    return model
 
 
 def design(args: argparse.Namespace, data: ImageData, initial: InitialModel | None) -> Architecture:
