@@ -24,8 +24,8 @@ from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.requirements import LAUNCHES, LIBRARIES, Requirement, launch_problem, normal
 from allranks.contract.single import Single
-from allranks.local.forkserver.imports import program
 from allranks.local.missing_modules import PACKAGES
+from allranks.local.script_imports import program
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, Input, Literal

@@ -237,8 +237,8 @@ def test_the_line_that_installs_a_package(module: str, line: str) -> None:
 
 def test_many_steps_with_the_same_code_read_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[object] = []
-    original = machine.imports.program
-    monkeypatch.setattr(machine.imports, "program", lambda *arguments: read.append(1) or original(*arguments))
+    original = machine.script_imports.program
+    monkeypatch.setattr(machine.script_imports, "program", lambda *arguments: read.append(1) or original(*arguments))
     one = step(tmp_path / "code", "import json\n", environment_variables={"A": Literal(1)})
     assert problems(*(replace(one, name=f"s{n}") for n in range(100))) == []
     assert len(read) == 1

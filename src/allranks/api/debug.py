@@ -20,7 +20,7 @@ from allranks.history.records import RunRecord
 from allranks.local import engine
 from allranks.local.debugging import DebugSession
 from allranks.local.debugging.in_rank import LOCAL
-from allranks.local.forkserver.workers import LAUNCHERS
+from allranks.local.forkserver.request import LAUNCHERS
 from allranks.local.options import Options
 from allranks.local.preview import kind_of
 from allranks.local.selection import Selection

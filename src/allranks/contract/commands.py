@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import dropwhile, pairwise
 from os.path import join, normpath
@@ -172,17 +172,6 @@ def _starts(command: str) -> tuple[Start, ...]:
         python_path = tuple(filter(None, added.split(":")))
         found += (replace(each, folder=folder) for each in _started(simple.program, list(arguments), python_path))
     return tuple(found)
-
-
-def start_of(script: str, module: str, arguments: Sequence[str]) -> Start:
-    """Return the start of one Python program.
-
-    script: its path, or that of a console script such as torchrun; "" for `python -m`
-    module: of `python -m`
-    """
-    if not module and PurePath(script).name in _PROGRAMS:
-        return next(_started(script, [*arguments], ()))
-    return next(_started("python", [*(("-m", module) if module else (script,)), *arguments], ()))
 
 
 def _started(program: str, arguments: list[str], python_path: tuple[str, ...]) -> Iterator[Start]:

@@ -16,10 +16,9 @@ from typing import TypeAlias
 from allranks.contract.commands import CHANGES, Start, simple_commands, starts
 from allranks.errors import Problem
 from allranks.images import rootfs
-from allranks.local import interpreters, missing_modules, rank_environment
-from allranks.local.forkserver import imports
-from allranks.local.forkserver.imports import Import, Program
+from allranks.local import interpreters, missing_modules, rank_environment, script_imports
 from allranks.local.launchers.by_distribution import LAUNCHERS
+from allranks.local.script_imports import Import, Program
 from allranks.plan.graph import Plan, Step, Sweep
 from allranks.plan.walk import steps, walk
 
@@ -186,7 +185,7 @@ _read: dict[_Key, Program] = {}
 def _program(step: Step, start: Start) -> Program:
     key = step.code.digest if step.code is not None else "", start, _python_path(step) or ()
     if key not in _read:
-        _read[key] = imports.program(start, _folder(step), key[2])
+        _read[key] = script_imports.program(start, _folder(step), key[2])
     return _read[key]
 
 

@@ -20,6 +20,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from allranks.contract import report
 from allranks.history.records import RankRecord
 from allranks.local.instances.processes import TICKS_PER_SECOND, descendants, parse_stat
 from allranks.text import shortened
@@ -37,6 +38,9 @@ _HELPERS = (_DATA_WORKER, "/torch/distributed/run.py", "/multiprocessing/resourc
 
 _INSTALLERS = re.compile(rb"(?:^|/|\0-m\0)(?:pip[\d.]*|conda)\0")
 """In the command line of one."""
+
+_SHIM = re.compile(rb"^[^\0]+\0-IS\0")
+"""The command line of `forkserver/shim.py`."""
 
 _FINALIZED = "Failed to find a python interpreter"
 """py-spy's message on a process whose interpreter has ended, and which MPI_Finalize or a library's thread keeps."""
@@ -110,7 +114,7 @@ def activity(ranks: Iterable[RankRecord]) -> dict[int, tuple[float, int]]:
     used = {}
     with contextlib.suppress(OSError, ValueError, IndexError):
         for pid, _ in processes_of(ranks):
-            family = [Path(f"/proc/{each}") for each in (pid, *descendants(pid))]
+            family = [Path(f"/proc/{each}") for each in _family(pid)]
             if "/horovod/" in (family[0] / "maps").read_text(errors="replace"):
                 family[0] /= f"task/{pid}"
             ticks = [parse_stat((each / "stat").read_bytes()).ticks for each in family]
@@ -118,6 +122,25 @@ def activity(ranks: Iterable[RankRecord]) -> dict[int, tuple[float, int]]:
             used[pid] = sum(ticks) / TICKS_PER_SECOND, sum(counts)
         return used
     return {}
+
+
+def _family(pid: int) -> list[int]:
+    """Return a process and its descendants. Those that a fork server has forked for one have another parent, and the
+    same file for reports."""
+    family = [pid, *descendants(pid)]
+    if any(_SHIM.search(Path(f"/proc/{each}/cmdline").read_bytes()) for each in family):
+        own = _report_file(pid)
+        forked = (int(name) for name in os.listdir("/proc") if name.isdecimal())
+        family += [each for each in forked if own and each not in family and _report_file(each) == own]
+    return family
+
+
+def _report_file(pid: int) -> bytes:
+    name = f"{report.VARIABLE}=".encode()
+    with contextlib.suppress(OSError):  # it has ended, or belongs to another user
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        return next((variable for variable in variables if variable.startswith(name)), b"")
+    return b""
 
 
 def pids_of(ranks: Iterable[RankRecord]) -> list[int]:

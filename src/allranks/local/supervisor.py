@@ -2,11 +2,12 @@
 
 It and the agents import the standard library only, so that they start in milliseconds:
 
-    engine -> supervisor (one per run) -> agent (one per instance of a step) -> ranks
-                    -> fork server (one per interpreter and modules) -> agent -> ranks
+    engine -> supervisor (one per run) -> agent (one per instance of a step) -> shell -> rank
+                    -> fork server (one per environment and modules) -> agent -> shell
+                                                                              -> rank
 
-A fork server has imported the ranks' modules. Its agents fork the ranks, which then need not import them. All other
-agents are forked from the supervisor and start ranks as new processes.
+A fork server has imported the ranks' modules. Its agents fork the ranks for the shells, and the ranks need not import
+them. All other agents are forked from the supervisor, and their shells start new processes.
 
 The engine writes commands to the supervisor's stdin and reads events from its stdout, one JSON object per line. When
 stdin ends, the engine has exited or was killed: the supervisor then ends every agent. An agent whose supervisor ends

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from rank_runs import MODULES, Ended, run_programs
 
-from allranks.contract.expanded_command import PythonProgram
 from allranks.local.instances.supervisor import ForkServerSpec, Program
 
 RunRanks = Callable[..., Ended]
@@ -29,8 +28,8 @@ def run_ranks(tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.M
 
     forked:    whether to fork them from a fork server
     modules:   that the fork server imports
-    command:   of each rank; the program is what it runs
-    commands:  a command and its program for each rank, if they differ
+    command:   of each rank
+    commands:  of the ranks, if they differ
     shared:    variables of all ranks
     """
     monkeypatch.delenv("PYTHONPATH", raising=False)
@@ -41,17 +40,16 @@ def run_ranks(tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.M
         *,
         forked: bool,
         modules: Sequence[str] = MODULES,
-        program: PythonProgram | None = None,
         command: str = "python train.py",
         ranks: int = 1,
-        commands: Sequence[tuple[str, PythonProgram]] = (),
+        commands: Sequence[str] = (),
         shared: dict[str, str] | None = None,
     ) -> Ended:
         folder = tmp_path / "code"
         folder.mkdir(exist_ok=True)
         (folder / "train.py").write_text(source, encoding="utf-8")
         common = environment | (shared or {})
-        commands = commands or [(command, program or PythonProgram((), script="train.py"))] * ranks
+        commands = commands or [command] * ranks
         programs = [
             Program(
                 f"rank {rank}",
@@ -59,9 +57,8 @@ def run_ranks(tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.M
                 common | {"RANK": str(rank)},
                 str(folder),
                 str(tmp_path / f"log_{rank}"),
-                python if forked else None,
             )
-            for rank, (own, python) in enumerate(commands)
+            for rank, own in enumerate(commands)
         ]
         for each in programs:
             Path(each.log).write_text("", encoding="utf-8")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from allranks.local.forkserver import shims
 from allranks.local.instances.supervisor import INSTANCE_KINDS, Event, ForkServerSpec, InstanceSpec, Program, Supervisor
 
 BOUND = 60
@@ -25,6 +26,12 @@ class Ended:
 
 def run_programs(kind: str, programs: Sequence[Program], spec: ForkServerSpec | None, folder: Path) -> Ended:
     """Run programs, which are in the folder, on one instance. spec: the fork server; None: they start cold"""
+    if spec is not None:
+        path = shims.write(folder / "forks", Path(spec.interpreter))
+        programs = [
+            replace(each, environment={**each.environment, "PATH": f"{path}:{each.environment['PATH']}"})
+            for each in programs
+        ]
     return asyncio.run(asyncio.wait_for(_run(kind, programs, spec, folder), BOUND))
 
 
@@ -42,6 +49,7 @@ async def _run(kind: str, programs: Sequence[Program], spec: ForkServerSpec | No
             1 << 20,
             str(temporary),
             (str(folder), sys.prefix, str(Path(__file__).parents[3])),
+            forks=str(folder / "forks") if spec else "",
         )
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         await supervisor.launch("agent", on, programs, events, spec)

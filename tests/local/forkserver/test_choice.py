@@ -1,196 +1,117 @@
-"""Which fork server serves the ranks of a step."""
+"""Which fork server serves the ranks of a step, and what it imports."""
 
 from __future__ import annotations
 
-import re
-import subprocess
+import asyncio
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from allranks.contract.commands import start_of
-from allranks.contract.expanded_command import PythonProgram
-from allranks.local.forkserver.choice import ForkServerSpecs, hides_installed, preloaded
-from allranks.local.forkserver.packages import PRELOADED, common
-from allranks.local.instances.supervisor import Program
+from allranks.contract.commands import Start
+from allranks.contract.pytorch import PyTorch
+from allranks.contract.ray import Ray
+from allranks.local.forkserver.choice import ForkServers
+from allranks.local.forkserver.modules import MLFLOW, TORCH, modules_of
+from allranks.local.instances.supervisor import INSTANCE_KINDS, ForkServerSpec
+from allranks.local.scope import Scope
+from allranks.plan.graph import Code, Graph, Step
 
-PYTHON = Path(sys.executable)
+DYNAMO = (*TORCH, "torch._dynamo")
 
 
-def modules(folder: Path, text: str, *, gpus: bool = False) -> tuple[str, ...]:
+def modules(folder: Path, text: str, *, sees_gpus: bool = False, tracked: bool = False) -> tuple[str, ...]:
     (folder / "train.py").write_text(text)
-    return preloaded(start_of("train.py", "", ()), str(folder), (), gpus=gpus)
+    return modules_of(Start("python", "train.py"), str(folder), (), sees_gpus=sees_gpus, tracked=tracked)
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("import json\n", []),
-        ("import numpy, yaml\n", []),
-        ("import numpy\nfrom torch import nn\n", ["numpy", "torch", "torch.distributed"]),
-        ("import torch\ntorch.optim.SGD\n", ["torch", "torch.distributed", "torch._dynamo"]),
-        ("def main():\n    import pandas\nmain()\n", ["pandas"]),
-        ("def main():\n    import pandas\nif __name__ == '__main__':\n    main()\n", ["pandas"]),
-        ("def unused():\n    import pandas\n", []),
-        ("if False:\n    import pandas\n", []),
-        (
-            "from allranks import runtime\n",
-            ["torch", "torch.distributed", "torch._dynamo", "torch.distributed.checkpoint"],
-        ),
-        ("from allranks.runtime import arguments, clean_exit, detect\n", []),
-        ("from allranks.runtime.tensorflow import main\nimport tensorflow\n", ["tensorflow"]),
-        ("import lightning, mpi4py, horovod.torch, unknown_package\n", []),
-        ("import lightning, torch\n", ["torch", "torch.distributed"]),
+        ("import json, numpy, torchvision_of_mine\n", ()),
+        ("import os, torch\n", TORCH),
+        ("from torch import nn\n", TORCH),
+        ("def main():\n    import torch\n", TORCH),
+        ("import torch\ntorch.optim.SGD\n", DYNAMO),
+        ("import helpers\n", TORCH),
+        ("import parts\n", ()),
+        ("from allranks import runtime\n", (*DYNAMO, "torch.distributed.checkpoint")),
+        ("from allranks.runtime import arguments, clean_exit, detect\n", ()),
+        ("import lightning\n", TORCH),
+        ("from transformers import AutoModelForCausalLM\n", (*TORCH, "transformers.modeling_utils")),
     ],
 )
-def test_known_packages_that_a_script_imports_in_any_case_are_preloaded(
-    text: str, expected: list[str], tmp_path: Path
-) -> None:
-    assert list(modules(tmp_path, text)) == expected
+def test_torch_is_preloaded_for_code_that_names_it(text: str, expected: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "helpers.py").write_text("import torch\n")
+    (tmp_path / "parts.py").write_text("def rarely():\n    import torch\n")
+    assert modules(tmp_path, text) == expected
 
 
-@pytest.mark.parametrize("text", ["def log():\n    import mlflow\n", "from allranks import runtime\n"])
+@pytest.mark.parametrize("text", ["import torch\ndef log():\n    import mlflow\n", "from allranks import runtime\n"])
 def test_mlflow_is_preloaded_for_steps_with_a_run(text: str, tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(text)
-    start = start_of("train.py", "", ())
-    assert "mlflow" not in preloaded(start, str(tmp_path), (), gpus=False)
-    assert "mlflow" in preloaded(start, str(tmp_path), (), gpus=False, tracked=True)
-
-
-def test_modules_of_the_program_itself_are_not_packages(tmp_path: Path) -> None:
-    (tmp_path / "pandas.py").write_text("import torch\n")
-    assert modules(tmp_path, "import pandas\n") == ("torch", "torch.distributed")
+    assert not set(MLFLOW) & set(modules(tmp_path, text))
+    assert modules(tmp_path, text, tracked=True)[-len(MLFLOW) :] == MLFLOW
 
 
 def test_a_package_that_looks_for_gpus_is_left_to_ranks_with_gpus(tmp_path: Path) -> None:
     text = "import torch, deepspeed\n"
-    assert "deepspeed" in modules(tmp_path, text)
-    assert "deepspeed" not in modules(tmp_path, text, gpus=True)
+    assert set(modules(tmp_path, text)) > set(modules(tmp_path, text, sees_gpus=True)) == set(TORCH)
 
 
-def test_a_launcher_is_preloaded_with_what_its_script_imports(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("import pandas\n")
-    start = start_of("/environment/bin/torchrun", "", ("--nproc-per-node", "2", "train.py"))
-    found = preloaded(start, str(tmp_path), (), gpus=False)
-    assert {"torch", "torch.distributed.run", "pandas"} <= set(found)
+class Prepared:
+    """Stands for a supervisor."""
+
+    async def prepare(self, spec: ForkServerSpec) -> None:
+        self.spec = spec
 
 
-def test_names_that_are_imported_from_a_lazy_package(tmp_path: Path) -> None:
-    text = "from transformers import AutoModel, Trainer\nfrom transformers.utils import logging\n"
-    found = modules(tmp_path, text)
-    assert found[:2] == ("transformers", "torch._dynamo")
-    names = ("AutoModel", "PreTrainedModel", "Trainer", "utils")
-    assert found[2:] == tuple(f"transformers:{name}" for name in names)
+@pytest.fixture
+def step(tmp_path: Path) -> Step:
+    (tmp_path / "train.py").write_text("import torch\n")
+    code = Code(str(tmp_path), "digest")
+    return Step("train", "python train.py", code=code, distribution=PyTorch(2), environment_variables={"A": "1"})
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "is_served"),
-    [
-        ({"OMP_NUM_THREADS": "1", "RANK": "0"}, {"OMP_NUM_THREADS": "1", "RANK": "1"}, True),
-        ({"OMP_NUM_THREADS": "1"}, {"OMP_NUM_THREADS": "2"}, False),
-        ({"HF_HOME": "/a"}, {}, False),
-        ({"TF_CONFIG": "{0}", "MLFLOW_RUN_ID": "a"}, {"TF_CONFIG": "{1}", "MLFLOW_RUN_ID": "b"}, True),
-        ({"CUDA_VISIBLE_DEVICES": "0"}, {"CUDA_VISIBLE_DEVICES": "1"}, True),
-        ({"CUDA_VISIBLE_DEVICES": "0"}, {"CUDA_VISIBLE_DEVICES": ""}, False),
-        ({"PYTHONPATH": "/a:/b"}, {"PYTHONPATH": "/a:/b"}, True),
-        ({"PYTHONPATH": "src"}, {"PYTHONPATH": "src"}, False),
-        ({"PYTHONDEVMODE": "1"}, {"PYTHONDEVMODE": "1"}, False),
-    ],
-)
-def test_ranks_share_a_fork_server_if_they_agree_on_what_imports_read(
-    first: dict[str, str], second: dict[str, str], is_served: bool
-) -> None:
-    assert (common([first, second]) is not None) is is_served
+def choose(*steps: Step, cold: bool = False, gpus: dict[str, str] | None = None) -> list[ForkServerSpec | None]:
+    supervisor: Any = Prepared()
+    servers = ForkServers(supervisor, INSTANCE_KINDS["loopback"], "", lambda _: False, lambda _: cold)
+    scope = Scope(Graph(steps))
+    return [asyncio.run(servers.prepare(each, scope, gpus)) for each in steps]
 
 
-def test_steps_share_a_fork_server_unless_imports_differ(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("import pandas\n")
-    specs = ForkServerSpecs()
-    rank = Program(
-        "rank 0",
-        (),
-        {"PATH": "/bin", "RANK": "0", "AZUREML_RUN_ID": "a"},
-        str(tmp_path),
-        "log",
-        PythonProgram((), script="train.py", variables={"_": "x"}),
-    )
-    spec = specs.of_programs([rank], PYTHON)
+def test_the_environment_is_that_of_the_step_on_this_machine(step: Step) -> None:
+    (spec,) = choose(step, gpus={"CUDA_VISIBLE_DEVICES": "0"})
     assert spec is not None
-    assert spec.environment == (("PATH", "/bin"),)
-    assert spec.modules == ("pandas",)
-    other = replace(rank, environment={**rank.environment, "AZUREML_RUN_ID": "b"})
-    assert specs.of_programs([rank, other], PYTHON) == spec
-    assert rank.python is not None
-    assigned = replace(rank, python=replace(rank.python, variables={"OMP_NUM_THREADS": "3"}))
-    changed = specs.of_programs([assigned], PYTHON)
-    assert changed is not None
-    assert changed.environment == (("OMP_NUM_THREADS", "3"), ("PATH", "/bin"))
-    assert specs.of_programs([rank, assigned], PYTHON) is None
-    assert specs.of_programs([replace(rank, python=None)], PYTHON) is None
-
-
-def test_a_fork_server_with_more_of_torch_serves_too(tmp_path: Path) -> None:
-    programs = {}
-    for name, text in {
-        "more": "import torch\nfrom torch import optim\n",
-        "less": "import torch\n",
-        "other": "import torch, pandas\n",
-    }.items():
-        (tmp_path / f"{name}.py").write_text(text)
-        python = PythonProgram((), script=f"{name}.py")
-        programs[name] = [Program("rank 0", (), {"PATH": "/bin"}, str(tmp_path), "log", python)]
-    specs = ForkServerSpecs()
-    more, other = specs.of_programs(programs["more"], PYTHON), specs.of_programs(programs["other"], PYTHON)
-    assert specs.of_programs(programs["less"], PYTHON) == more
-    assert more != other
+    assert spec.interpreter == sys.executable
+    variables = dict(spec.environment)
+    assert {"A", "PATH", "OMP_NUM_THREADS", "GLOO_SOCKET_IFNAME"} <= variables.keys()
+    assert variables.keys().isdisjoint({"RANK", "AZUREML_RUN_ID", "TMPDIR", "CUDA_VISIBLE_DEVICES"})
+    (hidden,) = choose(step, gpus={"CUDA_VISIBLE_DEVICES": ""})
+    assert hidden is not None
+    assert dict(hidden.environment)["CUDA_VISIBLE_DEVICES"] == ""
 
 
 @pytest.mark.parametrize(
-    ("name", "hides"),
+    "change",
     [
-        ("helpers.py", False),
-        ("queue.py", True),
-        ("yaml.py", True),
-        ("yaml/__init__.py", True),
-        ("yaml/data.txt", False),
+        {"command": "pip install einops && python train.py"},
+        {"command": "bash train.sh"},
+        {"distribution": Ray()},
+        {"environment_variables": {"PYTHONPATH": "src"}},
+        {"environment_variables": {"PYTHONDEVMODE": "1"}},
+        {"environment_variables": {"PATH": "/usr/bin:/bin"}},
     ],
 )
-def test_a_script_whose_modules_hide_installed_ones_starts_cold(name: str, hides: bool, tmp_path: Path) -> None:
-    (tmp_path / name).parent.mkdir(exist_ok=True)
-    (tmp_path / name).write_text("")
-    assert hides_installed([str(tmp_path)], PYTHON) is hides
+def test_steps_without_a_fork_server(change: dict[str, Any], step: Step) -> None:
+    assert choose(replace(step, **change)) == [None]
+    assert choose(step, cold=True) == [None]
 
 
-def test_the_copy_of_what_the_steps_share_hides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("code/allranks_steps", "code/ours", "installed/allranks_steps", "installed/ours"):
-        (tmp_path / name).mkdir(parents=True)
-        (tmp_path / name / "__init__.py").touch()
-    monkeypatch.setattr("allranks.local.installed.folders", lambda _: [tmp_path / "installed"])
-    assert hides_installed([str(tmp_path / "code")], PYTHON)
-    (tmp_path / "code/ours/__init__.py").unlink()
-    assert not hides_installed([str(tmp_path / "code")], PYTHON)
-
-
-IMPORT_ALL = """
-import importlib, os, sys, threading
-for name in sys.argv[1].split():
-    try:
-        importlib.import_module(name)
-    except ImportError:
-        continue
-print(*[name for name in sys.argv[2].split() if name in sys.modules], [thread.name for thread in threading.enumerate()])
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.recipe  # a fork server itself looks for threads; what packages import changes with their versions
-def test_no_preloaded_package_imports_one_that_is_not_or_starts_a_thread() -> None:
-    names = dict.fromkeys(module for package in PRELOADED.values() for module in package.modules)
-    page = (Path(__file__).parents[3] / "docs" / "starting-ranks.md").read_text(encoding="utf-8")
-    others = set(re.findall(r"^\| `([^`]+)`", page, re.MULTILINE)) - PRELOADED.keys()
-    assert others
-    command = [sys.executable, "-c", IMPORT_ALL, " ".join(names), " ".join(others)]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert output.splitlines()[-1] == "['MainThread']"
+def test_steps_share_a_fork_server_that_has_their_modules(step: Step, tmp_path: Path) -> None:
+    (tmp_path / "tune.py").write_text("import torch\ntorch.optim.SGD\n")
+    tune = replace(step, name="tune", command="python tune.py")
+    first, second, other = choose(tune, step, replace(step, environment_variables={"A": "2"}))
+    assert first is second is not None
+    assert other not in (None, first)

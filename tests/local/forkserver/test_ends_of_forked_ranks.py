@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from rank_runs import MODULES, Ended, run_programs
 
-from allranks.contract.expanded_command import PythonProgram
 from allranks.local.instances.supervisor import ForkServerSpec, Program
 
 pytestmark = pytest.mark.xdist_group("ends of forked ranks")  # they share two runs of all scripts
@@ -166,8 +165,7 @@ def ended(request: pytest.FixtureRequest, environment: dict[str, str], tmp_path_
             own.mkdir(parents=True)
             (own / "train.py").write_text(_source(text), encoding="utf-8")
             log = str(folder / name / "log")
-            python = PythonProgram((), script="train.py") if forked else None
-            programs.append(Program(name, ("/bin/bash", "-c", "python train.py"), variables, str(own), log, python))
+            programs.append(Program(name, ("/bin/bash", "-c", "python train.py"), variables, str(own), log))
         found[forked] = run_programs("loopback", programs, spec if forked else None, folder)
         logs = tuple(log.replace(str(folder), "FOLDER") for log in found[forked].logs)
         found[forked] = _without_addresses(replace(found[forked], logs=logs))
@@ -188,16 +186,16 @@ def _without_addresses(ended: Any) -> Any:
 def test_a_module_ends_the_same(run_ranks) -> None:
     source = SCRIPTS["exception"]
     cold = run_ranks("loopback", source, forked=False, command="python -m train")
-    forked = run_ranks("loopback", source, forked=True, program=PythonProgram((), module="train"))
+    forked = run_ranks("loopback", source, forked=True, command="python -m train")
     assert forked == cold
 
 
 UNKNOWN = [
-    ("python missing.py", PythonProgram((), script="missing.py")),
-    ("python .", PythonProgram((), script=".")),
-    ("python -m missing", PythonProgram((), module="missing")),
-    ("python -m json.missing", PythonProgram((), module="json.missing")),
-    ("python2 train.py", PythonProgram((), script="train.py", executable_name="python2")),
+    "python missing.py",
+    "python .",
+    "python -m missing",
+    "python -m json.missing",
+    "python2 train.py",
 ]
 
 
@@ -220,8 +218,6 @@ def test_ranks_have_different_random_numbers(run_ranks) -> None:
 
 
 def test_the_modules_are_there_before_the_script(kind: str, run_ranks) -> None:
-    source = "import sys\nprint(*(name in sys.modules for name in ('wave', 'concurrent.futures.thread', 'allranks')))\n"
-    # concurrent.futures imports its parts when they are first used.
-    modules = ("missing_module", "json:missing_name", "wave", "concurrent.futures:ThreadPoolExecutor")
-    assert run_ranks(kind, source, forked=True, modules=modules).logs == ("True True False\n",)
-    assert run_ranks(kind, source, forked=False).logs == ("False False False\n",)
+    source = "import sys\nprint(*(name in sys.modules for name in ('wave', 'allranks')))\n"
+    assert run_ranks(kind, source, forked=True, modules=("missing_module", "wave")).logs == ("True False\n",)
+    assert run_ranks(kind, source, forked=False).logs == ("False False\n",)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psutil
 
-from allranks.contract.expanded_command import PythonProgram
 from allranks.local.boot import SOURCE
+from allranks.local.forkserver import shims
 from allranks.local.instances.supervisor import INSTANCE_KINDS, Event, ForkServerSpec, InstanceSpec, Program, Supervisor
 
 STEPS = 12
@@ -45,18 +45,20 @@ async def _run(kind: str, folder: Path) -> list[list[int]]:
         names = ((instance.address, instance.hostname),)
         temporary = folder / "temporary"  # removed at the end
         temporary.mkdir()
-        on = InstanceSpec(
-            0, instance.address, instance.hostname, names, 1 << 20, str(temporary), (str(folder), sys.prefix, SOURCE)
-        )
         for step in range(STEPS):
+            forks = folder / f"forks-{step}"
+            path = os.pathsep.join([shims.write(forks, Path(sys.executable)), environment["PATH"]])
+            keep = (str(folder), sys.prefix, SOURCE)
+            on = InstanceSpec(
+                0, instance.address, instance.hostname, names, 1 << 20, str(temporary), keep, forks=str(forks)
+            )
             programs = [
                 Program(
                     f"rank {rank}",
                     ("/bin/bash", "-c", "python train.py"),
-                    environment,
+                    {"PATH": path},
                     str(folder),
                     f"{folder}/log_{step}_{rank}",
-                    PythonProgram((), script="train.py"),
                 )
                 for rank in range(2)
             ]

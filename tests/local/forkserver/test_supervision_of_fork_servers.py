@@ -24,7 +24,8 @@ ENGINE = """
 import asyncio, os, sys
 from allranks.local.boot import SOURCE
 from allranks.local.instances.supervisor import INSTANCE_KINDS
-from allranks.contract.expanded_command import PythonProgram
+from pathlib import Path
+from allranks.local.forkserver import shims
 from allranks.local.instances.supervisor import Program, ForkServerSpec
 from allranks.local.instances.supervisor import InstanceSpec, Supervisor
 
@@ -35,13 +36,14 @@ async def main(kind, folder):
     instances = INSTANCE_KINDS[kind].instances(range(2))
     events = asyncio.Queue()
     for number, instance in enumerate(instances):
+        forks = f"{{folder}}/forks-{{number}}"
+        path = shims.write(Path(forks), Path(sys.executable)) + ":" + environment["PATH"]
         on = InstanceSpec(number, instance.address, instance.hostname,
                           tuple((other.address, other.hostname) for other in instances), 1 << 20, folder,
-                          (folder, sys.prefix, SOURCE))
+                          (folder, sys.prefix, SOURCE), forks=forks)
         programs = [
-            Program(f"rank {{rank}}", ("/bin/bash", "-c", "python train.py {mark}"), environment, folder,
-                    f"{{folder}}/log_{{number}}_{{rank}}",
-                    PythonProgram(({mark!r},), script="train.py"))
+            Program(f"rank {{rank}}", ("/bin/bash", "-c", "python train.py {mark}"), {{"PATH": path}}, folder,
+                    f"{{folder}}/log_{{number}}_{{rank}}")
             for rank in range(2)
         ]
         await supervisor.launch(f"agent {{number}}", on, programs, events, spec)

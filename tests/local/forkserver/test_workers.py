@@ -1,10 +1,8 @@
-"""A per-node launcher that was forked has its workers forked, and they are its children as if it had started them."""
+"""A per-node launcher that was forked has its workers forked, with what it gives them."""
 
 from __future__ import annotations
 
 from pathlib import Path
-
-from allranks.contract.expanded_command import PythonProgram
 
 LAUNCHER = """
 import os, subprocess, sys
@@ -46,10 +44,8 @@ WORK = """
 import os, sys
 print(sys.argv, sys.orig_argv[1:], os.path.basename(sys.path[0]), os.path.basename(os.getcwd()), sys.stdin.fileno())
 print("preloaded:", "wave" in sys.modules)
-print(os.getpgid(0) == os.getpid(), os.getsid(0) == os.getpid(), os.getpgid(0) == os.getpgid(os.getppid()))
 print(os.environ.get("MARK"), os.environ["OMP_NUM_THREADS"], sorted(os.listdir("/proc/self/fd"))[:3], __name__)
-with open(f"/proc/{os.getppid()}/cmdline") as file:
-    print("torchrun" in file.read())
+print(sys.executable, sys.orig_argv[0])
 if "WAIT" in os.environ:
     sys.stdin.read()
 if "FAIL" in os.environ:
@@ -61,10 +57,8 @@ def _run(run_ranks, folder: Path, kind: str, *, forked: bool, launcher: str = LA
     (folder / "code").mkdir(exist_ok=True)
     (folder / "code" / "torchrun").write_text(launcher, encoding="utf-8")
     (folder / "code" / "work.py").write_text(WORK, encoding="utf-8")
-    program = PythonProgram((), script="torchrun")
     modules = ("json", "wave", "talking")
-    command = "python torchrun"
-    return run_ranks(kind, "", forked=forked, command=command, program=program, modules=modules, **settings)
+    return run_ranks(kind, "", forked=forked, command="python torchrun", modules=modules, **settings)
 
 
 def test_what_imports_print_is_in_the_log_once_for_each_worker(run_ranks, tmp_path: Path) -> None:

@@ -15,12 +15,11 @@ from mpirun import needs_mpirun
 
 pytestmark = needs_mpirun
 
-# Importing scipy is worth a fork server.
 SCRIPT = """
 import sys
-forked = "scipy" in sys.modules
+forked = "torch" in sys.modules
 import os, signal, threading
-import scipy
+import torch
 from mpi4py import MPI
 
 world = MPI.COMM_WORLD

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 from pathlib import Path
 from typing import NoReturn
@@ -16,9 +17,9 @@ from allranks.local.launchers import mpi_rank
 def test_a_signal_for_a_rank_that_has_just_ended_does_not_end_its_wrapper(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def wait() -> dict[str, object]:
+    def wait(pid: int, options: int) -> tuple[int, int, resource.struct_rusage]:
         os.kill(os.getpid(), signal.SIGCONT)
-        return {"code": 3, "cpu": None, "memory": None}
+        return pid, 3 << 8, resource.getrusage(resource.RUSAGE_SELF)
 
     def leave(code: int) -> NoReturn:
         raise SystemExit(code)
@@ -26,7 +27,8 @@ def test_a_signal_for_a_rank_that_has_just_ended_does_not_end_its_wrapper(
     forwarded = (signal.SIGTERM, signal.SIGINT, signal.SIGCONT)
     handlers = {number: signal.getsignal(number) for number in forwarded}
     no_process = 1 << 30
-    monkeypatch.setattr(mpi_rank, "_start", lambda program: (no_process, wait))
+    monkeypatch.setattr(mpi_rank.processes, "start", lambda program: no_process)
+    monkeypatch.setattr(os, "wait4", wait)
     monkeypatch.setattr(os, "_exit", leave)
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "1")

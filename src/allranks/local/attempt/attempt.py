@@ -32,7 +32,7 @@ from allranks.local.attempt.stage import TMP, InstanceFolders, InstancePaths, Te
 from allranks.local.attempt.start import Start, instance_specs, plan_start
 from allranks.local.forkserver.choice import ForkServers
 from allranks.local.instances.instance import Instance, InstanceKind
-from allranks.local.instances.supervisor import Event, Supervisor
+from allranks.local.instances.supervisor import Event, ForkServerSpec, Supervisor
 from allranks.local.options import Options
 from allranks.local.scope import Scope
 from allranks.local.tracking import server, tracked_runs
@@ -94,6 +94,7 @@ class Attempt:
             (output, collect.place_of(output, self.scope.output_path_of(self.step, output), self._folder, name))
             for output in self.step.outputs
         ]
+        self._fork_server: ForkServerSpec | None = None
         self._server: server.ServerAddress | None = None
         self.seconds: dict[str, float] = {}
         """How long each stage took, for the engine's log."""
@@ -102,7 +103,8 @@ class Attempt:
         """Run all stages. The record gets the status, the verdict, the ranks and the outputs."""
         with self._timed("prepare"):
             if self._debug is None:
-                await self.context.fork_servers.prepare(self.step, self.scope, self.gpus)
+                prepared = self.context.fork_servers.prepare(self.step, self.scope, self.gpus[0])
+                self._fork_server = await prepared
             staged = await self._stage()
             await self._track()
         if self.context.running.is_ending(self.record.name):
@@ -178,17 +180,17 @@ class Attempt:
             machine | ({} if context.kind.isolated else {"TMPDIR": folder.seen}) | gpu
             for (folder, _), gpu in zip(places, self.gpus, strict=True)
         ]
-        job = replace(context.job, shell=rootfs.shell(self._root), cold=True) if self._root else context.job
+        job = replace(context.job, shell=rootfs.shell(self._root)) if self._root else context.job
         if self._server is not None:
             job = replace(job, tracking_uri=self._server.uri, tracking_token=self._server.token)
             excepted = machine.get("no_proxy", machine.get("NO_PROXY", ""))
             machine["no_proxy"] = ",".join(filter(None, (excepted, self._server.host)))
         if context.injector is not None:
             variables = [each | context.injector.variables(record, number) for number, each in enumerate(variables)]
-            job = replace(job, cold=job.cold or any("LD_PRELOAD" in each for each in variables))
+            if any("LD_PRELOAD" in each for each in variables):
+                self._fork_server = None
         own_variables = rank_environment.variables_of(step, self.scope)
         if self._debug is not None:  # its interpreters import what opens the debugger before the script
-            job = replace(job, cold=True)
             own_variables |= self._debug.variables(record.name, self._folder, own_variables)
         ranks = list(
             rank_programs(
@@ -197,7 +199,6 @@ class Attempt:
                 record,
                 self._launch,
                 context.kind,
-                self._interpreter,
                 self._resolved,
                 staged,
                 own_variables,
@@ -213,7 +214,7 @@ class Attempt:
             ranks,
             variables,
             instance_specs(step, self.instances, places, ports, self._root),
-            context.fork_servers.choose(step, [rank.program for rank in ranks], self._interpreter),
+            self._fork_server,
         )
         return ranks, start
 

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from allranks.contract import logs, report
-from allranks.contract.expanded_command import python_program
 from allranks.contract.launch import Launch, Process
 from allranks.contract.produce import Job, processes
 from allranks.contract.templating import render
@@ -50,14 +49,12 @@ class JobSettings:
     tracking_uri: of steps with an MLflow run
     tracking_token: that its server asks for; None without a server
     shell:        runs the commands
-    cold:         whether every rank is started as a new process
     """
 
     run: str
     experiment: str
     tracking_uri: str
     shell: str
-    cold: bool = False
     tracking_token: str | None = None
 
 
@@ -68,7 +65,6 @@ def rank_programs(
     record: StepRecord,
     launch: Launch,
     kind: InstanceKind,
-    interpreter: Path,
     resolved: Sequence[ResolvedInput],
     prepared: Sequence[InstanceFolders],
     own_variables: Mapping[str, str],
@@ -76,7 +72,6 @@ def rank_programs(
 ) -> Iterator[RankProgram]:
     """Yield the ranks of an attempt, after adding each to the record and creating its log.
 
-    interpreter:       of the step's processes
     own_variables:     the step's environment variables
     machine_variables: for each instance, the variables that every process on it needs
     """
@@ -115,10 +110,8 @@ def rank_programs(
         log.touch(0o600)
         hostname = launch.hostnames[process.instance_rank]
         record.ranks.append(RankRecord(process.rank, process.instance_rank, process.local_rank, hostname, log=str(log)))
-        shell, command, code = settings.shell, commands[process.instance_rank], str(instance.code)
-        python = None if settings.cold else python_program(shell, command, environment, code, interpreter)
-        name = rank_name(process.rank)
-        program = Program(name, (shell, "-c", command), environment, code, str(log), python)
+        arguments = (settings.shell, "-c", commands[process.instance_rank])
+        program = Program(rank_name(process.rank), arguments, environment, str(instance.code), str(log))
         yield RankProgram(process, program, report_file)
 
 

@@ -206,11 +206,15 @@ class AttemptMonitor:
     def _handle_rank(self, rank: RankRecord, event: Event) -> None:
         if event.kind == "started":
             rank.status, rank.started = Status.RUNNING, event.time
-            self._pids[rank.rank] = event.pid
+            self._pids.setdefault(rank.rank, event.pid)  # mpirun's ranks tell later that they have started
             _log.info("rank started", extra=self._logged(rank) | {"rank_pid": event.pid})
+        elif event.kind == "moved":
+            self._pids[rank.rank] = event.pid
+        elif event.kind == "used":
+            self._usage.ended(rank, event)
         elif event.code is not None:
             rank.ended = event.time
-            self._usage.exited(rank, event)
+            self._usage.ended(rank, event)
             self._end(rank, event.code)
             ended = {"exit_code": rank.exit_code, "signal": rank.signal, "status": rank.status.value}
             _log.info("rank exited", extra=self._logged(rank) | ended)

@@ -71,7 +71,6 @@ class CommandRunner:
         self._injector = injector
         self._machines = Machines()
         self._file_digests = FileDigests(workspace.file_digests)
-        shell = shutil.which("bash") or "/bin/sh"
         self._context = AttemptContext(
             plan,
             options,
@@ -79,8 +78,7 @@ class CommandRunner:
                 run.id,
                 plan.experiment or plan.name,
                 workspace.tracking_uri,
-                shell,
-                options.cold,
+                shutil.which("bash") or "/bin/sh",
             ),
             recorder,
             supervisor,
@@ -88,7 +86,7 @@ class CommandRunner:
             tracking,
             MlflowServer(supervisor, workspace, Path(run.folder)),
             RunningSteps(supervisor, tracking),
-            ForkServers(supervisor, kind, plan.source, shell, tracking.tracks, self._is_cold),
+            ForkServers(supervisor, kind, plan.source, tracking.tracks, self._is_cold),
             workspace.temporary,
             self._file_digests,
             InstancePaths(str(workspace.root)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from allranks.contract import logs
@@ -15,8 +15,9 @@ from allranks.images import rootfs
 from allranks.local import gpus
 from allranks.local.attempt.environment import RankProgram
 from allranks.local.attempt.stage import Ports, TemporaryFolder
+from allranks.local.forkserver import shims
 from allranks.local.instances.instance import Instance, InstanceKind
-from allranks.local.instances.supervisor import Event, ForkServerSpec, InstanceSpec, Supervisor
+from allranks.local.instances.supervisor import Event, ForkServerSpec, InstanceSpec, Program, Supervisor
 from allranks.local.launchers.by_distribution import LAUNCHERS
 from allranks.local.launchers.launching import LAUNCHER_FOLDER, Assignment, LaunchedPrograms
 from allranks.plan.graph import Step
@@ -62,18 +63,24 @@ def plan_start(
     variables: for each instance, the variables that every process on it needs
     """
     folder = Path(record.folder)
-    assignment = Assignment(
-        launch,
-        tuple(rank.program for rank in ranks),
-        kind,
-        variables,
-        folder / LAUNCHER_FOLDER,
-        folder / logs.mpi_log(record.attempt),
-        forked=fork_server is not None,
-    )
+    programs = tuple(rank.program for rank in ranks)
+    if fork_server is not None:
+        interpreter = Path(fork_server.interpreter)
+        forks = [folder / LAUNCHER_FOLDER / f"forks-{number}" for number in range(len(specs))]
+        paths = [shims.write(each, interpreter) for each in forks]
+        programs = tuple(_with_path(rank.program, paths[rank.process.instance_rank]) for rank in ranks)
+        specs = [replace(spec, forks=str(each)) for spec, each in zip(specs, forks, strict=True)]
+    mpi_log = folder / logs.mpi_log(record.attempt)
+    assignment = Assignment(launch, programs, kind, variables, folder / LAUNCHER_FOLDER, mpi_log)
     launching = LAUNCHERS[step.distribution.type].launch(assignment)
     agents = [f"{record.name}/{record.attempt}/{rank}" for rank in range(len(specs))]
     return Start(launching, assignment.log, assignment.folder, specs, agents, fork_server)
+
+
+def _with_path(program: Program, folder: str) -> Program:
+    """Return a program that finds the programs of a folder first."""
+    path = os.pathsep.join((folder, program.environment["PATH"]))
+    return replace(program, environment={**program.environment, "PATH": path})
 
 
 def instance_specs(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,13 +32,16 @@ class UsageWatch:
     def __post_init__(self) -> None:
         self._ranks = {rank_name(rank.rank): rank for rank in self.record.ranks}
         self._last: dict[int, RankUsage] = {}
+        self._ended: dict[int, float] = defaultdict(float)
         self._noted: set[str] = set()
 
-    def exited(self, rank: RankRecord, event: Event) -> None:
+    def ended(self, rank: RankRecord, event: Event) -> None:
+        """Record what a rank, or a forked process of it, has used."""
         if event.cpu is not None:
-            rank.cpu_seconds = max(rank.cpu_seconds or 0.0, event.cpu)
-        if not rank.peak_memory:  # no sample, or only one of a process that had just ended
-            rank.peak_memory = event.memory
+            self._ended[rank.rank] = round(self._ended[rank.rank] + event.cpu, 3)
+            rank.cpu_seconds = max(rank.cpu_seconds or 0.0, self._ended[rank.rank])
+        if rank.rank not in self._last:  # no sample
+            rank.peak_memory = max(rank.peak_memory or 0, event.memory or 0)
 
     def sampled(self, event: Event) -> None:
         """Record a sample, or the failure to sample, that an agent has reported."""

@@ -1,27 +1,34 @@
-"""Prepare fork servers ahead of the steps that need them, and choose one when ranks start."""
+"""Choose the fork server of a step, and start it ahead of the ranks."""
 
 from __future__ import annotations
 
 import os
-import re
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from allranks.contract.commands import Start, start_of, without_placeholders
-from allranks.contract.expanded_command import PythonProgram, python_program
+from allranks.contract.commands import Start, starts
+from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.mpi import Mpi
-from allranks.contract.produce import Job, processes
-from allranks.local import installed, interpreters, rank_environment
-from allranks.local.forkserver import imports, packages
+from allranks.contract.ray import Ray
+from allranks.local import interpreters, rank_environment
+from allranks.local.forkserver.modules import modules_of
 from allranks.local.instances.instance import InstanceKind
-from allranks.local.instances.supervisor import ForkServerSpec, Program, Supervisor
-from allranks.local.rank_environment import launch_of
+from allranks.local.instances.supervisor import ForkServerSpec, Supervisor
 from allranks.local.scope import Scope
 from allranks.plan.graph import Graph, Step
 
-_NO_JOB = Job("", "", "")
+FOLLOWED = frozenset(
+    {
+        "PYTHONBREAKPOINT", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONNOUSERSITE",
+        "PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONUNBUFFERED", "PYTHONUTF8",
+    }
+)  # fmt: skip
+"""Variables of the interpreter itself that a forked rank follows."""
+
+GPUS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+"""Which GPUs a process sees. A rank reads them later, so a fork server has only those that hide all."""
 
 
 @dataclass(eq=False)
@@ -29,37 +36,30 @@ class ForkServers:
     """The fork servers of one run.
 
     source: the pipeline's file
-    shell:  runs the commands
-    tracks: whether a step has an MLflow run
-    cold:   whether the ranks of a step are started as new processes, without a fork server
+    tracks: returns whether a step has an MLflow run
+    cold:   returns whether all programs of a step are executed
     """
 
     supervisor: Supervisor
     kind: InstanceKind
     source: str
-    shell: str
     tracks: Callable[[Step], bool]
     cold: Callable[[Step], bool]
 
     def __post_init__(self) -> None:
-        self._specs = ForkServerSpecs()
+        self._specs: list[ForkServerSpec] = []
+        self._modules: dict[tuple[str, Start, Sequence[str], bool, bool], tuple[str, ...]] = {}
         self._followers: dict[int, tuple[Graph, dict[str, list[Step]]]] = {}
 
-    def choose(self, step: Step, programs: Sequence[Program], interpreter: Path) -> ForkServerSpec | None:
-        """Return the fork server for the ranks of a step; None if they start cold."""
-        if self.cold(step):
-            return None
-        if step.parallel is not None:  # the workers import the script, which is an argument of their program
-            programs = [replace(each, python=_script_of_workers(each.python)) for each in programs]
-        return self._specs.of_programs(programs, interpreter, _code(step), tracked=self.tracks(step))
+    async def prepare(self, step: Step, scope: Scope, gpus: Mapping[str, str] | None = None) -> ForkServerSpec | None:
+        """Start the fork server of the step without waiting for it, and return it; None if there is none.
 
-    async def prepare(self, step: Step, scope: Scope, gpus: Sequence[dict[str, str]] = ()) -> None:
-        """Start the fork server that the step will probably need, without waiting for it.
-
-        gpus: for each instance, the variables that select its GPUs, if they are known
+        gpus: the variables that select the GPUs of an instance, if they are known
         """
-        if not self.cold(step) and (spec := self._expected(step, scope, gpus)) is not None:
+        spec = None if self.cold(step) else self._spec(step, scope, gpus or {})
+        if spec is not None:
             await self.supervisor.prepare(spec)
+        return spec
 
     async def prepare_followers(self, step: Step, scope: Scope) -> None:
         """Start the fork servers of the steps that need this one, which has started.
@@ -70,30 +70,50 @@ class ForkServers:
         for follower in self._followers_in(scope.graph).get(step.name, ()):
             await self.prepare(follower, scope)
 
-    def _expected(self, step: Step, scope: Scope, gpus: Sequence[dict[str, str]]) -> ForkServerSpec | None:
-        """Return the fork server for a step whose inputs may not exist yet."""
-        code = _code(step)
-        if not code:
+    def _spec(self, step: Step, scope: Scope, gpus: Mapping[str, str]) -> ForkServerSpec | None:
+        """Return the fork server of a step, whose inputs may not exist yet."""
+        distribution = step.distribution
+        programs = starts(step.command)
+        if not programs or isinstance(distribution, Ray):
             return None
         interpreter = interpreters.of_environment(step.environment, self.source)
-        command = without_placeholders(step.command, "x")
+        ranks = DISTRIBUTIONS[distribution.type].module.processes(distribution, step.instance_count)
+        is_mpi = isinstance(distribution, Mpi)
+        machine = rank_environment.machine_variables(os.environ, interpreter, len(ranks), mpirun=is_mpi)
         own = rank_environment.variables_of(step, scope)
-        paths = {"PATH": rank_environment.search_path(os.environ, interpreter), **own}
-        if python_program(self.shell, command, paths, code, interpreter) is None:
+        environment = {**machine, **gpus, **self.kind.environment(), **own}
+        python_path = [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
+        python = shutil.which("python", path=environment["PATH"])
+        if (
+            python is None
+            or Path(python).parent != interpreter.parent
+            or any(name.startswith("PYTHON") and name not in FOLLOWED for name in environment)
+            or not all(map(os.path.isabs, python_path))  # the fork server has another working directory
+        ):
             return None
-        launch = launch_of(step, self.kind.instances(range(step.instance_count)), self.kind)
-        ranks = processes(launch)
-        machine = rank_environment.machine_variables(
-            os.environ, interpreter, len(ranks), mpirun=isinstance(step.distribution, Mpi)
-        )
-        programs = []
-        for process in ranks:
-            selected = gpus[process.instance_rank] if gpus else {}
-            variables = rank_environment.rank_variables(own, _NO_JOB, launch, process, self.kind)
-            environment = {**machine, **selected, **variables}
-            python = python_program(self.shell, command, environment, code, interpreter)
-            programs.append(Program("", (), environment, code, "", python))
-        return self._specs.of_programs(programs, interpreter, code, tracked=self.tracks(step))
+        hidden = any(_hides_all(environment.get(name)) for name in GPUS)
+        sees_gpus = os.path.exists("/dev/nvidiactl") and not hidden
+        modules = self._modules_of(step, programs[0], python_path, sees_gpus=sees_gpus)
+        if not modules:
+            return None
+        variables = {name: text for name, text in environment.items() if name not in GPUS or _hides_all(text)}
+        return self._shared(ForkServerSpec(str(interpreter), tuple(sorted(variables.items())), modules))
+
+    def _modules_of(self, step: Step, start: Start, python_path: Sequence[str], *, sees_gpus: bool) -> tuple[str, ...]:
+        folder, tracked = step.code.folder if step.code else os.devnull, self.tracks(step)
+        key = folder, start, tuple(python_path), sees_gpus, tracked
+        if key not in self._modules:
+            self._modules[key] = modules_of(start, folder, python_path, sees_gpus=sees_gpus, tracked=tracked)
+        return self._modules[key]
+
+    def _shared(self, spec: ForkServerSpec) -> ForkServerSpec:
+        """Return an earlier spec that has more modules, or else this one."""
+        for other in self._specs:
+            same = (other.interpreter, other.environment) == (spec.interpreter, spec.environment)
+            if same and set(spec.modules) <= set(other.modules):
+                return other
+        self._specs.append(spec)
+        return spec
 
     def _followers_in(self, graph: Graph) -> dict[str, list[Step]]:
         """Return the steps of a graph by the nodes that they need."""
@@ -107,152 +127,5 @@ class ForkServers:
         return followers
 
 
-def _script_of_workers(program: PythonProgram | None) -> PythonProgram | None:
-    return program and replace(program, script=program.arguments[1], arguments=program.arguments[2:])
-
-
-def _code(step: Step) -> str:
-    return step.code.folder if step.code else ""
-
-
-_OWN = frozenset({"allranks", "allranks_steps", "__main__", "__init__", "__pycache__"})
-"""Names that do not hide another module: ranks always import the copies of these packages beside their script."""
-_IMPORTS_MLFLOW = re.compile(r"^\s*(?:import|from)\s+mlflow\b", re.MULTILINE)
-
-
-class ForkServerSpecs:
-    """Choose the fork server for ranks. The imports of a script are read once per run."""
-
-    def __init__(self) -> None:
-        self._modules: dict[tuple[str, Start, tuple[str, ...], Path, bool, bool], tuple[str, ...]] = {}
-        self._specs: list[ForkServerSpec] = []
-
-    def of_programs(
-        self, programs: Sequence[Program], interpreter: Path, code: str = "", *, tracked: bool = False
-    ) -> ForkServerSpec | None:
-        """Return the fork server for ranks of a step; None if they start cold.
-
-        programs: the ranks, all with the same command
-        code:     the folder with the step's code; "" for the ranks' working directory
-        tracked:  whether the step has an MLflow run
-        """
-        pythons = [program.python for program in programs if program.python is not None]
-        if not pythons or len(pythons) < len(programs):
-            return None
-        environments = [
-            {**program.environment, **python.variables} for program, python in zip(programs, pythons, strict=True)
-        ]
-        variables = packages.common(environments)
-        if variables is None:
-            return None
-        modules = self._preloaded(pythons[0], environments[0], code or programs[0].folder, interpreter, tracked)
-        return self._shared(ForkServerSpec(str(interpreter), variables, modules)) if modules else None
-
-    def _shared(self, spec: ForkServerSpec) -> ForkServerSpec:
-        """Return an equivalent earlier spec, or else this one."""
-        for other in self._specs:
-            more = set(other.modules).difference(spec.modules)
-            is_larger = set(spec.modules) <= set(other.modules) and all(
-                name == "numpy" or name.startswith("torch.") for name in more
-            )
-            if is_larger and (other.interpreter, other.environment) == (spec.interpreter, spec.environment):
-                return other
-        self._specs.append(spec)
-        return spec
-
-    def _preloaded(
-        self, python: PythonProgram, environment: Mapping[str, str], folder: str, interpreter: Path, tracked: bool
-    ) -> tuple[str, ...]:
-        start = start_of(python.script, python.module, python.arguments)
-        python_path = tuple(filter(None, environment.get("PYTHONPATH", "").split(os.pathsep)))
-        gpus = packages.sees_gpus(environment)
-        key = folder, start, python_path, interpreter, gpus, tracked
-        if key not in self._modules:
-            modules = preloaded(start, folder, python_path, gpus=gpus, tracked=tracked)
-            script_folder = os.path.join(folder, os.path.dirname(start.script))
-            if modules and hides_installed({script_folder, folder, *python_path}, interpreter):
-                modules = ()
-            self._modules[key] = modules
-        return self._modules[key]
-
-
-def hides_installed(folders: Iterable[str], interpreter: Path) -> bool:
-    """Return whether a module in one of these folders has the name of one that the interpreter has installed,
-    which a fork server would have imported instead."""
-    names = {name for folder in folders for name in _modules(folder)} - _OWN
-    if not names:
-        return False
-    if not names.isdisjoint(sys.stdlib_module_names) or not names.isdisjoint(("sitecustomize", "usercustomize")):
-        return True
-    packages = [str(folder) for folder in installed.folders(interpreter)]
-    return any(
-        os.path.exists(f"{folder}/{name}{suffix}") for folder in packages for name in names for suffix in ("", ".py")
-    )
-
-
-def _modules(folder: str) -> Iterable[str]:
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                name, _, suffix = entry.name.partition(".")
-                if suffix.endswith(("py", "so")) or os.path.exists(os.path.join(entry.path, "__init__.py")):
-                    yield name
-    except OSError:
-        return
-
-
-def preloaded(
-    start: Start, folder: str, python_path: Sequence[str], *, gpus: bool, tracked: bool = False
-) -> tuple[str, ...]:
-    """Return the modules to import before a program is forked, in order; none if that is not worth a fork server.
-
-    PACKAGE:NAME denotes the modules that a package imports when NAME is first used.
-
-    folder:      the working directory of the program
-    python_path: of its process
-    gpus:        whether its process sees GPUs
-    tracked:     whether it has an MLflow run
-    """
-    imported, text = imports.names(start, folder, python_path)
-    names = {*imported, start.module}
-    later: tuple[str, ...] = ()
-    uses_runtime = _uses_runtime(names)
-    if uses_runtime:
-        names.update(packages.RUNTIME)
-    if tracked and (uses_runtime or _IMPORTS_MLFLOW.search(text)):
-        later = packages.TRACKED
-    names.update(
-        name
-        for name, pattern in packages.ATTRIBUTES.items()
-        if _has(names, name.partition(".")[0]) and re.search(pattern, text)
-    )
-    known = [
-        package
-        for name, package in packages.PRELOADED.items()
-        if _has(names, name) and not (gpus and package.looks_for_gpus)
-    ]
-    if not later and not any(package.heavy for package in known):
-        return ()
-    modules = [module for package in known for module in package.modules]
-    parts = [part for package in packages.LAZY if package in modules for part in _parts(package, names)]
-    return tuple(dict.fromkeys([*modules, *parts, *later]))
-
-
-def _parts(package: str, names: Iterable[str]) -> Iterator[str]:
-    """Return what a script imports by name from a package of `packages.LAZY`, each as PACKAGE:NAME."""
-    for part in sorted(name.removeprefix(f"{package}.") for name in names if name.startswith(f"{package}.")):
-        if part.isidentifier():
-            yield f"{package}:{part}"
-            yield from (f"{package}:{need}" for use, need in packages.LAZY[package].items() if part.startswith(use))
-
-
-def _uses_runtime(names: Iterable[str]) -> bool:
-    """Return whether a script uses the part of the runtime that needs torch."""
-    used = {name for name in names if name.startswith("allranks.runtime.")}
-    if used:
-        return not all(name.startswith(packages.RUNTIME_WITHOUT_TORCH) for name in used)
-    return any(name in ("allranks.runtime", "allranks") for name in names)
-
-
-def _has(names: Iterable[str], name: str) -> bool:
-    return any(other == name or other.startswith(f"{name}.") for other in names)
+def _hides_all(value: str | None) -> bool:
+    return value is not None and value.strip() in ("", "-1", "none", "void", "NoDevFiles")

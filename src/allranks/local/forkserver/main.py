@@ -10,8 +10,9 @@ import warnings
 from functools import partial
 from typing import Any, NoReturn
 
-from allranks.local.forkserver import flight_recorder, rank
+from allranks.local.forkserver import flight_recorder
 from allranks.local.forkserver.preloaded import Preloaded, preload
+from allranks.local.forkserver.server import Server
 from allranks.local.instances import agent, kernel
 from allranks.local.instances.instance import find
 from allranks.local.instances.process_log import ProcessLog
@@ -84,7 +85,7 @@ def _fork(connection: socket.socket, request: dict[str, Any], descriptors: list[
         if not pid:
             connection.close()
             log = ProcessLog(f"agent {request['index']}", descriptor=shared.get("log", -1))
-            agent.run(isolation, shared["control"], shared["events"], partial(rank.start, preloaded=preloaded), log)
+            agent.run(isolation, shared["control"], shared["events"], log, partial(Server, preloaded))
         _send(connection, event="forked", index=request["index"], pid=pid)
     finally:
         for descriptor in descriptors:

@@ -9,8 +9,8 @@ import signal
 import sys
 import threading
 import weakref
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, ItemsView, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,8 @@ class Preloaded:
 
     unfit:       why no rank can be forked from it; "" if it can
     modules:     the names of the imported modules
+    environment: with which the process was started
+    read:        the names of the variables that the imports have read, in Python
     descriptors: the descriptors that the imports have opened
     handlers:    by signal, what Python and the imports have set
     mask:        the blocked signals
@@ -38,6 +40,8 @@ class Preloaded:
 
     unfit: str = ""
     modules: frozenset[str] = frozenset()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    read: frozenset[str] = frozenset()
     descriptors: frozenset[int] = frozenset()
     handlers: Mapping[int, Any] = field(default_factory=dict)
     mask: Collection[int] = ()
@@ -49,8 +53,6 @@ class Preloaded:
 
 def preload(modules: Sequence[str], spared: Collection[int] = ()) -> Preloaded:
     """Import the modules in this process, which has just started. A module that fails to import is left out.
-
-    modules: names, or PACKAGE:NAME for the modules that a package imports when NAME is first used
 
     stdin is then empty. The output of the imports is saved and not shown.
 
@@ -65,14 +67,10 @@ def preload(modules: Sequence[str], spared: Collection[int] = ()) -> Preloaded:
         del sys.path[0]  # the working directory: a rank has its own, or the folder of its script
     # Together with the freezing below, it halves the CPU time of four ranks that import torch (1.6 s; 3.1 s without).
     gc.disable()
-    for module in modules:
-        try:
-            package, _, name = module.partition(":")
-            imported = importlib.import_module(package)
-            if name:
-                getattr(imported, name)
-        except Exception:  # the rank's own import fails as well, and says why
-            continue
+    with _recorded_reads() as read:
+        for module in modules:
+            with suppress(Exception):  # the rank's own import fails as well, and says why
+                importlib.import_module(module)
     _keep_operators()
     # What is not collected any more stays in memory that the ranks share. To collect it once takes 0.1 s after torch.
     gc.freeze()
@@ -83,6 +81,8 @@ def preload(modules: Sequence[str], spared: Collection[int] = ()) -> Preloaded:
     return Preloaded(
         unfit=_unfit(),
         modules=frozenset(sys.modules),
+        environment=before,
+        read=frozenset(read),
         descriptors=frozenset(_descriptors() - own),
         handlers={number: signal.getsignal(number) for number in sorted(signal.valid_signals())},
         mask=frozenset(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
@@ -103,6 +103,25 @@ def _keep_operators() -> None:
 
 
 _MAIN = ("__name__", "__doc__", "__package__", "__loader__", "__spec__", "__annotations__", "__builtins__")
+
+
+@contextmanager
+def _recorded_reads() -> Iterator[set[str]]:
+    """Yield the names of the variables that are read in the block, of those that are read by name."""
+    environ: Any = type(os.environ)
+    original, read = environ.__getitem__, set()
+
+    def recorded(self: Any, name: str) -> str:
+        if sys._getframe(1).f_code is not ItemsView.__iter__.__code__:
+            read.add(os.fsdecode(name))  # os.environb too
+        value: str = original(self, name)
+        return value
+
+    environ.__getitem__ = recorded
+    try:
+        yield read
+    finally:
+        environ.__getitem__ = original
 
 
 def _environment_at_start() -> dict[str, str]:

@@ -16,7 +16,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
 from traceback import print_exception
@@ -26,6 +26,7 @@ from typing import Any, NoReturn
 from allranks.contract import report
 from allranks.local.forkserver import flight_recorder
 from allranks.local.forkserver.preloaded import Preloaded
+from allranks.local.forkserver.request import Request
 
 INTERRUPTED = -int(signal.SIGINT)
 """The code of a program that a KeyboardInterrupt has ended: Python then ends itself by the signal."""
@@ -35,21 +36,14 @@ INTERRUPTED = -int(signal.SIGINT)
 class PythonCommand:
     """A Python program of this interpreter.
 
-    script, module:     one of them
-    arguments:          sys.argv
-    original_arguments: sys.orig_argv, also the arguments of the process
-    options:            of the interpreter
-    executable:         sys.executable
-    search_path:        sys.path[0]
-    code:               the compiled script
+    module:      of `python -m`; "" for a script
+    arguments:   sys.argv
+    search_path: sys.path[0]
+    code:        the compiled script
     """
 
-    script: str
     module: str
     arguments: Sequence[str]
-    original_arguments: Sequence[str]
-    options: Sequence[str]
-    executable: str
     search_path: str
     code: CodeType | None
 
@@ -75,43 +69,28 @@ class PythonCommand:
         return _report(failure)
 
 
-def resolve(program: Mapping[str, Any], environment: Mapping[str, str]) -> PythonCommand | None:
-    """Return the command of a program; None if only a new interpreter can run it. This process must have its working
-    directory.
-
-    program:     as of `expanded_command.PythonProgram`
-    environment: of the rank
-    """
-    name = program["executable_name"]
-    found = os.path.abspath(name) if os.sep in name else _found(name, environment.get("PATH", os.defpath))
-    if not found or not os.path.exists(found) or os.path.realpath(found) != os.path.realpath(sys.executable):
-        return None
-    module, script = program["module"], program["script"]
-    if module:
-        chosen, search_path = ["-m", module], os.getcwd()
-        first, code = "-m", None
+def resolve(request: Request, preloaded: Preloaded) -> PythonCommand | None:
+    """Return the command of a request; None if only a new interpreter can run it. This process must have its working
+    directory."""
+    script = request.script
+    if request.module:
+        command = PythonCommand(request.module, ["-m", *request.arguments], os.getcwd(), None)
+    elif os.path.isfile(script) and (code := _compiled(os.path.join(os.getcwd(), script))):
+        command = PythonCommand("", [script, *request.arguments], os.path.dirname(os.path.realpath(script)), code)
     else:
-        code = _compiled(os.path.join(os.getcwd(), script)) if os.path.isfile(script) else None
-        if code is None:
-            return None
-        chosen, search_path = [script], os.path.dirname(os.path.realpath(script))
-        first = script
-    return PythonCommand(
-        script,
-        module,
-        [first, *program["arguments"]],
-        [name, *program["options"], *chosen, *program["arguments"]],
-        program["options"],
-        found,
-        search_path,
-        code,
-    )
+        return None
+    return None if _hides_imported(command.search_path, preloaded) else command
 
 
-def _found(name: str, path: str) -> str:
-    """Return the executable of that name on a search path, or ""."""
-    candidates = (os.path.join(folder or ".", name) for folder in path.split(os.pathsep))
-    return next((file for file in candidates if os.path.isfile(file) and os.access(file, os.X_OK)), "")
+def _hides_imported(folder: str, preloaded: Preloaded) -> bool:
+    """Return whether a module in a folder has the name of one that has been imported from elsewhere."""
+    imported = {name.partition(".")[0] for name in preloaded.modules} - {"allranks", "__main__"}
+    with os.scandir(folder) as entries:
+        return any(
+            entry.name.partition(".")[0] in imported
+            and (entry.name.endswith((".py", ".so")) or os.path.exists(os.path.join(entry.path, "__init__.py")))
+            for entry in entries
+        )
 
 
 def _compiled(file: str) -> CodeType | None:

@@ -10,86 +10,59 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
+from contextlib import suppress
 from types import ModuleType
 from typing import Any, NoReturn
 
 from allranks.contract.report import IN_RANK
-from allranks.local.forkserver import rank_server, workers
 from allranks.local.forkserver.preloaded import Preloaded, close_all_but
 from allranks.local.forkserver.python_program import PythonCommand, leave, resolve
-from allranks.local.instances import processes
+from allranks.local.forkserver.request import Request, take_over
 
 
-def start(program: Mapping[str, Any], preloaded: Preloaded) -> int:
-    """Start a program and return its process id without waiting: fork it if it is a Python program.
+def run(request: Request, descriptors: Sequence[int], preloaded: Preloaded, launchers_python: str) -> NoReturn:
+    """Run as the requested program, in a process that has just been forked. Execute one that cannot run here, such as a
+    folder, in place of this process.
 
-    program: as of `supervisor.Program.data`
+    descriptors:      the open files, in the order of the request's numbers
+    launchers_python: the `sys.executable` of launchers, which has their workers forked
     """
-    if program["serves"]:
-        return rank_server.start(program, partial(run, preloaded=preloaded))
-    if program.get("python") is None:
-        return processes.start(program)
-    pid = os.fork()
-    if not pid:
-        run(program, preloaded=preloaded)
-    return pid
-
-
-def run(program: Mapping[str, Any], streams: Sequence[int] = (), *, preloaded: Preloaded) -> NoReturn:
-    """Run as the rank, or as a worker of a launcher, in a process that has just been forked. Execute a program that
-    cannot run here, such as a folder, in place of this process.
-
-    streams: the descriptors of a worker's stdin, stdout and stderr; a rank writes to its log
-    """
-    helper = -1
     try:
-        if program.get("session", True):
-            os.setsid()
-        if workers.program_name(program["python"]) in workers.LAUNCHERS:
-            helper = workers.start_helper(partial(run, preloaded=preloaded), preloaded.descriptors)
-        if not streams:
-            log = os.open(program["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            streams = os.open(os.devnull, os.O_RDONLY), log, log
-        for number, descriptor in enumerate(streams):
-            os.dup2(descriptor, number)
-        close_all_but({0, 1, 2, helper, *preloaded.descriptors})
-        command, environment = _become(program, preloaded)
+        os.setsid()
+        _place(dict(zip(request.descriptors, descriptors, strict=True)))
+        close_all_but({*request.descriptors, *preloaded.descriptors})
+        take_over(request, preloaded)
+        command = resolve(request, preloaded)
         if command is None:
-            if helper >= 0:
-                os.close(helper)
-            os.execve(program["arguments"][0], program["arguments"], program["environment"])
-        _restore(command, environment, preloaded)
-        if helper >= 0:
-            workers.fork_workers(helper)
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it
+            os.execve(request.executable, list(request.words), request.environment)
+        _set_title(request.words, request.environment)
+        os.environ.clear()
+        os.environ.update(request.environment)
+        _repeat_changes(preloaded)
+        if preloaded.output and not request.is_launcher:  # launchers import less
+            os.write(2, preloaded.output)
+        _restore(request, command, preloaded)
+        if request.is_launcher:
+            sys.executable = launchers_python
     except BaseException as error:
-        _fail(program, error)
+        with suppress(OSError):
+            os.write(2, f"cannot start {request.words[0]}: {error}\n".encode(errors="replace"))
+        os._exit(127)
     leave(command.run(), preloaded)
 
 
-def _become(program: Mapping[str, Any], preloaded: Preloaded) -> tuple[PythonCommand | None, dict[str, str]]:
-    """Change this process's folder, environment and signals. Return its command and environment."""
-    signal.set_wakeup_fd(-1)
-    os.chdir(program["folder"])
-    for number, handler in preloaded.handlers.items():
-        if handler is not None and signal.getsignal(number) != handler:
-            signal.signal(number, handler)
-    signal.pthread_sigmask(signal.SIG_SETMASK, preloaded.mask)
-    environment = dict(program["environment"])
-    command = resolve(program["python"], environment | program["python"]["variables"])
-    if command is None:
-        for number in processes.ENDING:
-            signal.signal(number, signal.SIG_DFL)
-        return None, environment
-    environment = _added(program, command.executable)
-    _set_title(command.original_arguments, environment)
-    os.environ.clear()
-    os.environ.update(environment)
-    _repeat_changes(preloaded)
-    # torchrun imports torch, but none of its workers' other modules.
-    if preloaded.output and workers.program_name(program["python"]) not in workers.TORCHRUN:
-        os.write(2, preloaded.output)
-    return command, environment
+def _place(descriptors: dict[int, int]) -> None:
+    """Give open files their numbers. descriptors: by the number that each gets, the one that it has"""
+    for number in descriptors:
+        for other, descriptor in descriptors.items():
+            if descriptor == number != other:
+                descriptors[other] = os.dup(descriptor)
+        if descriptors[number] == number:
+            os.set_inheritable(number, True)
+        else:
+            os.dup2(descriptors[number], number)
+            descriptors[number] = number
 
 
 def _repeat_changes(preloaded: Preloaded) -> None:
@@ -109,39 +82,13 @@ def _repeat_changes(preloaded: Preloaded) -> None:
             os.environ.setdefault(name, value)
 
 
-def _fail(program: Mapping[str, Any], error: BaseException) -> NoReturn:
-    """Exit as a program that cannot be started."""
-    try:
-        message = f"cannot start {program['arguments'][0]} in {program['folder']}: {error}\n"
-        with open(program["log"] or 2, "a", encoding="utf-8") as file:
-            file.write(message)
-    finally:
-        os._exit(127)
-
-
-def _added(program: Mapping[str, Any], executable: str) -> dict[str, str]:
-    """Return the environment of a program in the working directory, as the shell of its arguments passes it on.
-
-    executable: the path at which the shell finds the command
-    """
-    environment: dict[str, str] = dict(program["environment"])
-    shell, *options = program["arguments"]
-    if options[:1] == ["-c"]:
-        inherited = environment.get("PWD", "")
-        if not (os.path.isabs(inherited) and os.path.isdir(inherited) and os.path.samefile(inherited, ".")):
-            environment["PWD"] = os.getcwd()
-        if os.path.basename(shell) == "bash":
-            environment.setdefault("SHLVL", "0")
-            environment["_"] = executable
-    return {**environment, **program["python"]["variables"]}
-
-
-def _restore(command: PythonCommand, environment: Mapping[str, str], preloaded: Preloaded) -> None:
+def _restore(request: Request, command: PythonCommand, preloaded: Preloaded) -> None:
     """Restore in this forked process the state of a new interpreter after the same imports."""
-    _renew_streams(unbuffered="-u" in command.options)
+    environment = request.environment
+    _renew_streams(unbuffered="-u" in request.options)
     sys.argv = list(command.arguments)
-    sys.orig_argv = list(command.original_arguments)
-    sys.executable = command.executable
+    sys.orig_argv = list(request.words)
+    sys.executable = request.executable
     if not getattr(sys.flags, "safe_path", False):
         sys.path.insert(0, command.search_path)
     if IN_RANK in environment:

@@ -11,10 +11,11 @@ import os
 import resource
 import select
 import signal
+import socket
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, MutableMapping, Sequence
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from allranks.local.instances import processes
 from allranks.local.instances.instance import AgentIsolation
@@ -26,8 +27,22 @@ _LENGTH = 8
 """Bytes of the length prefix of a command."""
 
 
-StartProgram = Callable[[dict[str, Any]], int]
-"""Starts a program of the `start` command and returns its process id."""
+class ForkedPrograms(Protocol):
+    """The programs that an agent forks for the shells of its instance. See `forkserver.server.Server`."""
+
+    @property
+    def sockets(self) -> Sequence[socket.socket]: ...
+
+    def handle(self, ready: Collection[object]) -> None: ...
+
+    def signal(self, number: int, groups: Collection[int]) -> None: ...
+
+    def ended(self, pid: int, status: int, usage: resource.struct_rusage) -> None: ...
+
+
+Fork = Callable[[str, MutableMapping[int, str], Callable[..., None], ProcessLog], ForkedPrograms]
+"""Returns the forked programs of an instance: (its folder for them, the names of its programs by process id, what
+writes an event, the log)."""
 
 
 class AgentProcess:
@@ -66,7 +81,7 @@ class AgentProcess:
                     os.close(descriptor)
             except BaseException:
                 os._exit(1)
-            run(isolation, self.listen, events, processes.start, log.of(f"agent {self.index}"))
+            run(isolation, self.listen, events, log.of(f"agent {self.index}"))
         return pid
 
     def forked(self, pid: int) -> None:
@@ -96,18 +111,18 @@ class AgentProcess:
             data = data[os.write(self.control, data) :]
 
 
-def run(isolation: AgentIsolation, control: int, events: int, start: StartProgram, log: ProcessLog) -> NoReturn:
+def run(isolation: AgentIsolation, control: int, events: int, log: ProcessLog, fork: Fork | None = None) -> NoReturn:
     """Run as the agent, in a process that has just been forked: prepare the instance, run the programs, and exit.
 
     control: the read end of `AgentProcess.control`. Its end means that the supervisor has ended.
     events:  the descriptor for the events: `started` and `exited` with the program's name, `usage`, `gone`, `failed`
-    start:   starts a program
+    fork:    has Python programs forked from this process. None: they are executed
     """
     status = 1
     try:
         if line := _read(control, int.from_bytes(_read(control, _LENGTH), "big")):
             command = json.loads(line)
-            agent = _Agent(command["agent"], isolation, control, events, start, log)
+            agent = _Agent(command["agent"], isolation, control, events, log, fork)
             status = 0 if agent.run(command["instance"], command["programs"]) else 1
     finally:
         os._exit(status)
@@ -115,14 +130,14 @@ def run(isolation: AgentIsolation, control: int, events: int, start: StartProgra
 
 class _Agent:
     def __init__(
-        self, name: str, isolation: AgentIsolation, control: int, events: int, start: StartProgram, log: ProcessLog
+        self, name: str, isolation: AgentIsolation, control: int, events: int, log: ProcessLog, fork: Fork | None
     ) -> None:
         self._name = name
         self._isolation = isolation
         self._control = control
         self._write = partial(write_event, events, agent=name)
-        self._start = start
         self._log = log
+        self._fork = fork
 
     def run(self, instance: dict[str, Any], programs: list[dict[str, Any]]) -> bool:
         """Run programs on the instance until all have exited, kill the processes that they left behind, and report
@@ -131,9 +146,10 @@ class _Agent:
             self._isolation.enter(instance)
             if instance["delay"]:
                 time.sleep(instance["delay"])
-            sampling = Sampling(programs, self._write)
+            names: dict[int, str] = {}
+            sampling, forks = Sampling(programs, self._write), self._forks(instance["forks"], names)
             try:
-                if not self._run_programs(programs, sampling):
+                if not self._run_programs(programs, names, sampling, forks):
                     self._log.write("agent lost its supervisor", "warning", agent=self._name)
                     return False
             finally:
@@ -148,43 +164,66 @@ class _Agent:
             return False
         return True
 
-    def _run_programs(self, programs: list[dict[str, Any]], sampling: Sampling) -> bool:
-        """Return whether the programs have exited before the supervisor has ended."""
+    def _forks(self, folder: str, names: dict[int, str]) -> ForkedPrograms | None:
+        try:
+            return self._fork(folder, names, self._write, self._log) if self._fork and folder else None
+        except OSError as error:  # a file system without sockets
+            self._log.write("programs are not forked", "warning", agent=self._name, reason=str(error))
+            return None
+
+    def _run_programs(
+        self,
+        programs: list[dict[str, Any]],
+        names: dict[int, str],
+        sampling: Sampling,
+        forks: ForkedPrograms | None,
+    ) -> bool:
+        """Return whether the programs have exited before the supervisor has ended.
+
+        names: of the programs, by process id
+        """
         wake = wake_on_exit()
-        running: dict[int, str] = {}
         for program in programs:
-            pid = self._start(program)
-            running[pid] = program["name"]
+            pid = processes.start(program)
+            names[pid] = program["name"]
             self._log.write("program started", agent=self._name, program=program["name"], started=pid)
             self._write(event="started", program=program["name"], pid=pid, time=time.time())
-        sampling.begin(running)
+        running = set(names)
+        sampling.begin(names)
         while running:
             # A SIGCHLD that arrives before select() waits has already written its byte to the pipe.
-            ready, _, _ = select.select([wake, self._control], [], [], sampling.timeout)
+            watched: list[Any] = [wake, self._control, *(forks.sockets if forks else ())]
+            ready, _, _ = select.select(watched, [], [], sampling.timeout)
+            if forks is not None:
+                forks.handle(ready)
             if wake in ready:
                 os.read(wake, 4096)
             for pid, status, usage in ended_children():
                 sampling.reaped(pid, usage)
                 if pid in running:
-                    program_name, code = running.pop(pid), os.waitstatus_to_exitcode(status)
-                    self._log.write(
-                        "program ended", agent=self._name, program=program_name, ended=pid, **how_ended(code)
-                    )
-                    cpu, memory = cpu_seconds(usage), peak_memory(usage)
-                    self._write(
-                        event="exited", program=program_name, code=code, cpu=cpu, memory=memory, time=time.time()
-                    )
+                    running.remove(pid)
+                    self._ended(pid, names[pid], os.waitstatus_to_exitcode(status), usage)
+                elif forks is not None:
+                    forks.ended(pid, status, usage)
             if self._control in ready:
                 numbers = os.read(self._control, 64)
                 if not numbers:
                     return False
                 for number in numbers:
-                    self._log.write("signal sent", agent=self._name, signal=number, programs=list(running.values()))
+                    signaled = [names[pid] for pid in running]
+                    self._log.write("signal sent", agent=self._name, signal=number, programs=signaled)
+                    if forks is not None:
+                        forks.signal(number, running)
                     for pid in running:
                         _signal_group(pid, number)
             if running:
                 sampling.sample_if_due()
         return True
+
+    def _ended(self, pid: int, program: str, code: int, usage: resource.struct_rusage) -> None:
+        self._log.write("program ended", agent=self._name, program=program, ended=pid, **how_ended(code))
+        cpu, memory = cpu_seconds(usage), peak_memory(usage)
+        self._write(event="exited", program=program, code=code, cpu=cpu, memory=memory, time=time.time())
 
 
 def _read(descriptor: int, count: int) -> bytes:

@@ -20,7 +20,7 @@ def start(program: Mapping[str, Any]) -> int:
     """Start a process and return its id without waiting. This changes the caller's own working directory to that of the
     program.
 
-    program: as of `supervisor.Program.data`. Its stdout and stderr are appended to its log, whose folder must exist.
+    program: as of `supervisor.Program`. Its stdout and stderr are appended to its log, whose folder must exist.
 
     The process leads its own session, so that a signal to its group also reaches its children. If the folder or the
     program cannot be used, the process exits with code 127 and its log contains the reason.
@@ -167,7 +167,7 @@ def _kilobytes(text: bytes, key: bytes) -> int | None:
 RANK = "rank "
 """Beginning of the name of a program that is a rank."""
 
-RANK_VARIABLE = b"OMPI_COMM_WORLD_RANK="
+RANK_VARIABLE = "OMPI_COMM_WORLD_RANK"
 
 MOST = 400
 """Maximum number of processes of an instance that are followed. Each takes two open files."""
@@ -226,17 +226,18 @@ class Process:
 class ProcessTree:
     """The processes below this process, by process id.
 
-    programs: the programs that this process has started, by process id
+    programs: the programs that this process has started, or forked, by process id. More may be added to it
     """
 
     def __init__(self, programs: Mapping[int, str]) -> None:
         self.processes: dict[int, Process] = {}
         self._programs = programs
-        self._ranks_by_session = dict(programs)
+        self._ranks_by_session: dict[int, str] = {}
         self._others: set[int] = set()
 
     def refresh(self) -> None:
         """Read all processes: find new ones, and forget those that have ended."""
+        self._ranks_by_session.update(self._programs)
         for process in list(self.processes.values()):
             if not process.read():
                 self._forget(process)
@@ -284,7 +285,8 @@ class ProcessTree:
 
     def _rank_of(self, pid: int, stat: Stat, found: Mapping[int, Stat]) -> str:
         """Return the rank of a process; "" for a process of others. found: the other new processes"""
-        rank = self._ranks_by_session.get(stat.session, "")
+        # A forked program may not have made its session yet.
+        rank = self._programs.get(pid) or self._ranks_by_session.get(stat.session, "")
         if rank:
             return rank
         if stat.parent in self.processes:
@@ -302,6 +304,7 @@ def _rank_from_environment(pid: int) -> str:
     """Return the name of the rank that mpirun started as this process; "" for another process."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
         for variable in file.read().split(b"\0"):
-            if variable.startswith(RANK_VARIABLE):
-                return RANK + variable[len(RANK_VARIABLE) :].decode(errors="replace")
+            name, _, value = variable.decode(errors="replace").partition("=")
+            if name == RANK_VARIABLE:
+                return RANK + value
     return ""

@@ -46,8 +46,8 @@ class Sampling:
         self._next = math.inf
 
     def begin(self, names: dict[int, str]) -> None:
-        """Begin to count. names: the names of the started programs, by process id"""
-        self._names = dict(names)
+        """Begin to count. names: of the started programs, by process id. Those of forked ones are added to it"""
+        self._names = names
         self._next = time.monotonic() + FIRST
 
     @property

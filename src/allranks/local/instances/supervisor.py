@@ -9,10 +9,9 @@ import json
 import logging
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
-from allranks.contract.expanded_command import PythonProgram
 from allranks.local import boot
 from allranks.local.instances.instance import InstanceKind
 from allranks.local.instances.loopback import Loopback
@@ -43,7 +42,7 @@ class ForkServerSpec:
     equal specs share one.
 
     interpreter: its absolute path, as the ranks' PATH leads to it
-    environment: the complete environment in which the modules are imported, sorted: the variables that all ranks share
+    environment: the complete environment in which the modules are imported, sorted
     modules:     imported in this order. One that cannot be imported is left to the ranks.
     """
 
@@ -55,25 +54,13 @@ class ForkServerSpec:
 @dataclass(frozen=True)
 class Program:
     """A process to start on an instance: its name, unique within the step, its arguments, its complete environment, its
-    working directory, and its log.
-
-    python: what the arguments run, if it can be forked from a fork server. The arguments start the same without one.
-    serves: with a fork server, the program forks ranks for the clients of this Unix socket in its working directory,
-            instead of running the arguments
-    """
+    working directory, and its log."""
 
     name: str
     arguments: Sequence[str]
     environment: Mapping[str, str]
     folder: str
     log: str
-    python: PythonProgram | None = None
-    serves: str = ""
-
-    def data(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        fields = {name: value for name, value in vars(self).items() if name != "python"}
-        return fields if self.python is None else {**fields, "python": asdict(self.python)}
 
 
 @dataclass(frozen=True)
@@ -89,6 +76,7 @@ class InstanceSpec:
     delay:     seconds until its programs start
     root:      the root filesystem of its container, in which only `keep` of this machine is visible; "" for none
     driver:    (source, target) of the files of this machine that its container has elsewhere
+    forks:     the folder with `forkserver.shims` of the instance; "" without a fork server
     """
 
     index: int
@@ -102,19 +90,21 @@ class InstanceSpec:
     root: str = ""
     driver: tuple[tuple[str, str], ...] = ()
     delay: float = 0.0
+    forks: str = ""
 
 
 @dataclass(frozen=True)
 class Event:
     """An event that an agent or the supervisor reports.
 
-    kind:    forked (the agent; it starts its programs next), started or exited (a program), failed (the instance could
-             not be set up; `reason`), usage (a sample of its ranks), usage_failed (there are no more samples;
-             `reason`), gone (the agent and all its processes have ended)
+    kind:    forked (the agent; it starts its programs next), started or exited (a program), moved (a program continues
+             in the process `pid`, which was forked), used (`cpu` and `memory` of an ended process of a program that was
+             forked), failed (the instance could not be set up; `reason`), usage (a sample of its ranks), usage_failed
+             (there are no more samples; `reason`), gone (the agent and all its processes have ended)
     agent:   its name
     program: the name of the program; "" for an event of the agent itself
     code:    exit code; if negative, the number of the signal that ended the program
-    pid:     process id of a program that started, within the instance
+    pid:     process id of a program that started or moved, within the instance
     time:    seconds since the epoch at which the event occurred
     cpu:     seconds of CPU time of a program that exited, with the children that it waited for
     memory:  the peak of resident memory of the largest process of those, in bytes
@@ -200,8 +190,8 @@ class Supervisor:
         """Start programs on an instance, under an agent of that name. Put its events into the queue, `gone` last.
 
         events:      the reader may put None into it, as a reminder to itself
-        fork_server: forks those programs that have `python`. Without one, or if it cannot import its modules, they are
-                     started like the others.
+        fork_server: forks the agent, which forks the Python programs of the shells. Without one, or if it cannot import
+                     its modules, they are executed.
         """
         self._queues[agent] = events
         if self._ended:
@@ -210,7 +200,7 @@ class Supervisor:
             command="start",
             agent=agent,
             instance=vars(instance),
-            programs=[program.data() for program in programs],
+            programs=list(map(vars, programs)),
             fork_server=None if fork_server is None else vars(fork_server),
         )
 
@@ -234,7 +224,7 @@ class Supervisor:
 
         Raise OSError if it cannot be started.
         """
-        await self._send(command="serve", program=program.data())
+        await self._send(command="serve", program=vars(program))
         answer = await self._answer(self._serving) or {"reason": "the supervisor has ended"}
         if "reason" in answer:
             raise OSError(answer["reason"])

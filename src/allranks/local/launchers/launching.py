@@ -26,7 +26,6 @@ class Assignment:
     environment: for each instance, the environment of the launcher's own programs
     folder:      for the launcher's own files. Every instance can read it. The launcher creates it if needed.
     log:         the log file of the launcher's own programs
-    forked:      whether the agents are forked from a fork server, which can also fork ranks that the launcher starts
     """
 
     launch: Launch
@@ -35,7 +34,6 @@ class Assignment:
     environment: Sequence[Mapping[str, str]]
     folder: Path
     log: Path
-    forked: bool = False
 
     def by_instance(self) -> list[list[Program]]:
         programs: list[list[Program]] = [[] for _ in self.launch.addresses]

@@ -46,7 +46,7 @@ def missing(path: str) -> Problem | None:
 def launch(assignment: Assignment) -> LaunchedPrograms:
     """Start mpirun on the first instance, and an rsh server on each of the others. The step ends when mpirun exits."""
     folder, hosts = assignment.folder, assignment.launch.hostnames
-    events_file = _write_ranks(folder, _ranks(assignment))
+    events_file = _write_ranks(folder, [vars(rank) for rank in assignment.ranks])
     client = folder / RSH_CLIENT
     client.write_text(
         f'#!/bin/sh\nexec {shlex.join(boot.command("launchers.rsh:client", str(folder)))} "$@"\n', encoding="utf-8"
@@ -68,11 +68,6 @@ def launch(assignment: Assignment) -> LaunchedPrograms:
         for number, host in enumerate(hosts[1:], 1)
     ]
     programs = [[first], *([server] for server in servers)]
-    if assignment.forked:
-        # First: the sockets exist before mpirun, or its daemon on an instance, starts.
-        programs = [
-            [_rank_server(assignment, number, environment[number]), *others] for number, others in enumerate(programs)
-        ]
     return LaunchedPrograms(programs, frozenset({MPIRUN}), events_file=events_file)
 
 
@@ -113,26 +108,6 @@ def _write_ranks(folder: Path, ranks: Sequence[Mapping[str, Any]]) -> Path:
     with open(os.open(ranks_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         json.dump(ranks, file)
     return events_file
-
-
-def _ranks(assignment: Assignment) -> list[dict[str, Any]]:
-    """Return the ranks for their wrappers, in the order of the ranks."""
-    ranks = []
-    for host, programs in zip(assignment.launch.hostnames, assignment.by_instance(), strict=True):
-        server = {"socket": str(assignment.folder / _socket_of_ranks(host))} if assignment.forked else {}
-        ranks += [rank.data() | server for rank in programs]
-    return ranks
-
-
-def _rank_server(assignment: Assignment, number: int, environment: Mapping[str, str]) -> Program:
-    """Return the program that forks the ranks of an instance for their wrappers."""
-    host = assignment.launch.hostnames[number]
-    folder, log = str(assignment.folder), str(assignment.log)
-    return Program(f"fork server {host}", ("/bin/true",), environment, folder, log, serves=_socket_of_ranks(host))
-
-
-def _socket_of_ranks(host: str) -> str:
-    return f"{host}.ranks.sock"
 
 
 def _environment(inherited: Mapping[str, str], folder: Path) -> dict[str, str]:

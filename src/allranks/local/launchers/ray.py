@@ -75,7 +75,7 @@ def launch(assignment: Assignment) -> LaunchedPrograms:
         else:
             script += SERVE
         environment = {**NO_STATISTICS, **rank.environment}
-        programs.append([replace(rank, arguments=("/bin/sh", "-c", script), environment=environment, python=None)])
+        programs.append([replace(rank, arguments=("/bin/sh", "-c", script), environment=environment)])
     return LaunchedPrograms(programs, frozenset({assignment.ranks[0].name}))
 
 

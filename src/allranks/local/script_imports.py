@@ -1,11 +1,11 @@
 """Find the modules that a Python program imports at its start: the imports of its script, and of the modules in its own
-folders that the script imports."""
+folders that the script imports. Nothing is imported."""
 
 from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeGuard
 
@@ -46,12 +46,19 @@ class Import:
 class Program:
     """What a program imports.
 
-    imports:      of other modules, which it executes unconditionally
-    changes_path: whether it may look for modules in more places
+    imports: of other modules, which it executes unconditionally
+    script:  the text of its script
+    text:    that of all its own files
     """
 
     imports: tuple[Import, ...]
-    changes_path: bool
+    script: str
+    text: str
+
+    @property
+    def changes_path(self) -> bool:
+        """Return whether it may look for modules in more places."""
+        return any(change in self.text for change in _PATH_CHANGES)
 
 
 def program(start: Start, folder: str, python_path: Sequence[str]) -> Program:
@@ -59,60 +66,6 @@ def program(start: Start, folder: str, python_path: Sequence[str]) -> Program:
 
     Imports in functions, in try and if statements, and in files with a syntax error are left out. A component of
     mldesigner also executes its function.
-    """
-
-    def certain(text: str, is_script: bool) -> Iterator[_Statement]:
-        return _certain_statements(text, start.function) if is_script else _certain_statements(text)
-
-    found = list(_of_command(start, folder, python_path))
-    changes_path = False
-    for text, outer in _walk(start, folder, python_path, certain):
-        found += outer
-        changes_path = changes_path or any(change in text for change in _PATH_CHANGES)
-    return Program(tuple(found), changes_path)
-
-
-def names(start: Start, folder: str, python_path: Sequence[str]) -> tuple[frozenset[str], str]:
-    """Return the full names that a program always imports from other modules, such as torch.nn.Linear, and the text of
-    its own files.
-
-    They include the imports in functions that its script calls, or passes to a call, when it is run. Those of this
-    package are included too.
-    """
-    statements: list[_Statement] = []
-    texts: list[str] = []
-    others = {"allranks"}
-
-    def certain(text: str, is_script: bool) -> Iterator[_Statement]:
-        texts.append(text)
-        found = [*_certain_statements(text, start.function if is_script else None, calls=is_script)]
-        statements.extend(found)
-        return iter(found)
-
-    for _, outer in _walk(start, folder, python_path, certain):
-        others.update(found.module for found in outer)
-    full = {
-        name
-        for _, level, module, imported in statements
-        if not level and module.partition(".")[0] in others
-        for name in (module, *(f"{module}.{name}" for name in imported))
-    }
-    return frozenset(full), "\n".join(texts)
-
-
-def _of_command(start: Start, folder: str, python_path: Sequence[str]) -> Iterator[Import]:
-    folders = [os.path.join(folder, start.folder, entry) for entry in ("", *start.python_path, *python_path)]
-    if start.module and not _Modules().files(start.module, (), folders):
-        yield Import(start.module, "")
-
-
-def _walk(
-    start: Start, folder: str, python_path: Sequence[str], statements: Callable[[str, bool], Iterable[_Statement]]
-) -> Iterator[tuple[str, list[Import]]]:
-    """Yield the text of the script and of each of the program's own modules that it imports, and what it imports from
-    elsewhere.
-
-    statements: returns the imports of a text; its second argument is whether it is that of the script
     """
     modules = _Modules()
     here = os.path.normpath(os.path.join(folder, start.folder))
@@ -125,12 +78,16 @@ def _walk(
         script = waiting[0] if waiting else ""
     # Python finds modules beside its script, with `python -m` in the working directory.
     folders = [*([os.path.dirname(script)] if start.script else []), *([here] if start.module else []), *added]
-    seen = set(waiting)
-    while waiting and len(seen) <= MAX_FILES:
+    found: list[Import] = []
+    texts: dict[str, str] = {}
+    if start.module and not modules.files(start.module, (), [here, *added]):
+        found.append(Import(start.module, ""))
+    while waiting and len(texts) <= MAX_FILES:
         path = waiting.pop()
-        text = _read(path)
-        outer = []
-        for line, level, module, names in statements(text, path == script):
+        if path in texts:
+            continue
+        texts[path] = _read(path)
+        for line, level, module, names in _statements(texts[path], start.function if path == script else None):
             if level:
                 package = path
                 for _ in range(level):
@@ -139,11 +96,9 @@ def _walk(
             else:
                 files = modules.files(module, names, folders)
             if not files and not level:
-                outer.append(Import(module, os.path.relpath(path, folder), line))
-            new = [file for file in files if file not in seen and file.endswith(".py")]
-            seen.update(new)
-            waiting += new
-        yield text, outer
+                found.append(Import(module, os.path.relpath(path, folder), line))
+            waiting += [file for file in files if file.endswith(".py")]
+    return Program(tuple(found), texts.get(script, ""), "\n".join(texts.values()))
 
 
 class _Modules:
@@ -199,17 +154,12 @@ class _Modules:
         return self._entries[folder]
 
 
-def _certain_statements(text: str, function: str | None = None, *, calls: bool = False) -> Iterator[_Statement]:
+def _statements(text: str, function: str | None) -> Iterator[_Statement]:
     """Yield the imports that a file executes unconditionally.
 
     function: for a script, the component of mldesigner that is executed, or ""; None for an imported module
-    calls:    whether functions that the script calls when it is run count as executed to their end
     """
-    tree = _parsed(text)
-    nodes = list(_certain_nodes(tree.body, function))
-    if calls:
-        nodes += _called(tree.body)
-    for node in nodes:
+    for node in _certain_nodes(_parsed(text).body, function):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, 0, alias.name, ()
@@ -224,15 +174,6 @@ def _certain_nodes(body: Sequence[ast.stmt], function: str | None) -> Iterator[a
             continue
         if _is_main_block(node) or (isinstance(node, ast.FunctionDef) and function and _component_of(node) == function):
             yield from node.body
-
-
-def _called(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of the functions that a script names when it is run."""
-    functions = {node.name: node for node in body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
-    run = [node for node in body if isinstance(node, ast.Expr) or _is_main_block(node)]
-    named = {name.id for node in run for name in ast.walk(node) if isinstance(name, ast.Name)}
-    for name in sorted(named & functions.keys()):
-        yield from functions[name].body
 
 
 def _is_main_block(node: ast.stmt) -> TypeGuard[ast.If]:

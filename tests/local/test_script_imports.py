@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from allranks.contract.commands import Start
-from allranks.local.forkserver.imports import program
+from allranks.local.script_imports import program
 
 TRAIN = Start("python", "train.py")
 

@@ -1,0 +1,57 @@
+"""Which modules are imported ahead of a program: torch, if its code names it, and some that belong to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from allranks.contract.commands import Start
+from allranks.local import script_imports
+
+RUNTIME = r"from allranks import runtime\b"
+_NAMES = (
+    r"(?:from|import)\s[^\n#]*\b(?:torch|accelerate|deepspeed|lightning|peft|pytorch_lightning|transformers|trl)\b|"
+    f"{RUNTIME}"
+)
+AT_TOP = re.compile(f"^(?:{_NAMES})", re.MULTILINE)
+IN_FUNCTION = re.compile(rf"^\s+(?:{_NAMES})", re.MULTILINE)
+"""Imports of torch, or of packages that import it."""
+
+TORCH = ("numpy", "torch", "torch.distributed")
+MORE = {
+    "torch._dynamo": rf"\boptim\b|\bcompile\b|\bdeepspeed\.initialize\b|{RUNTIME}",  # building any optimizer imports it
+    "torch.distributed.checkpoint": RUNTIME,
+    "transformers.modeling_utils": r"\bfrom transformers\b[^\n]*\b(?:AutoModel|PreTrainedModel|Trainer\b)",
+    "deepspeed.ops.op_builder.all_ops": r"\b(?:from|import)\b[^\n#]*\bdeepspeed\b",
+}
+"""Modules that are imported too for a program whose text matches."""
+
+LOOK_FOR_GPUS = frozenset({"deepspeed.ops.op_builder.all_ops"})
+"""Modules that use a GPU when they are imported. A process that has used one cannot be forked."""
+
+MLFLOW = ("mlflow", "mlflow.store.tracking.sqlalchemy_store", "mlflow.pyfunc")
+USES_MLFLOW = rf"\b(?:import|from) mlflow\b|{RUNTIME}"
+"""Modules for a step with an MLflow run, and what a program contains that uses them."""
+
+
+def modules_of(
+    start: Start, folder: str, python_path: Sequence[str], *, sees_gpus: bool, tracked: bool
+) -> tuple[str, ...]:
+    """Return the modules to import before a program is forked, in order; none if its code does not name torch.
+
+    The whole script counts, and the top of the program's own modules that it imports.
+
+    folder:      the working directory of the program
+    python_path: of its process
+    sees_gpus:   whether its process sees GPUs
+    tracked:     whether it has an MLflow run
+    """
+    program = script_imports.program(start, folder, python_path)
+    if not (AT_TOP.search(program.text) or IN_FUNCTION.search(program.script)):
+        return ()
+    more = [
+        module
+        for module, pattern in MORE.items()
+        if re.search(pattern, program.text) and not (sees_gpus and module in LOOK_FOR_GPUS)
+    ]
+    return (*TORCH, *more, *(MLFLOW if tracked and re.search(USES_MLFLOW, program.text) else ()))
