@@ -7,6 +7,7 @@ import ast
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
 from typing import TypeAlias, TypeGuard
 
 from allranks.contract.commands import Start
@@ -67,91 +68,54 @@ def program(start: Start, folder: str, python_path: Sequence[str]) -> Program:
     Imports in functions, in try and if statements, and in files with a syntax error are left out. A component of
     mldesigner also executes its function.
     """
-    modules = _Modules()
     here = os.path.normpath(os.path.join(folder, start.folder))
     added = [os.path.normpath(os.path.join(here, entry)) for entry in (*start.python_path, *python_path)]
+    found: list[Import] = []
     if start.script:
         script = os.path.normpath(os.path.join(here, start.script))
-        waiting = [script] if os.path.isfile(script) else []
     else:
-        waiting = modules.files(start.module, (), [here, *added])[-1:]
-        script = waiting[0] if waiting else ""
+        script = (_files(start.module, (), [here, *added]) or [""])[-1]
+    if start.module and not _files(start.module, (), [here, *added]):
+        found.append(Import(start.module, ""))
     # Python finds modules beside its script, with `python -m` in the working directory.
     folders = [*([os.path.dirname(script)] if start.script else []), *([here] if start.module else []), *added]
-    found: list[Import] = []
-    texts: dict[str, str] = {}
-    if start.module and not modules.files(start.module, (), [here, *added]):
-        found.append(Import(start.module, ""))
+    waiting, texts = [script], dict[str, str]()
     while waiting and len(texts) <= MAX_FILES:
         path = waiting.pop()
-        if path in texts:
+        if path in texts or path.endswith(".so") or not os.path.isfile(path):
             continue
         texts[path] = _read(path)
         for line, level, module, names in _statements(texts[path], start.function if path == script else None):
-            if level:
-                package = path
-                for _ in range(level):
-                    package = os.path.dirname(package)
-                files = modules.files(module, names, [package]) if module else modules.each(names, package)
-            else:
-                files = modules.files(module, names, folders)
+            package = path
+            for _ in range(level):
+                package = os.path.dirname(package)
+            files = _files(module, names, [package] if level else folders)
             if not files and not level:
                 found.append(Import(module, os.path.relpath(path, folder), line))
-            waiting += [file for file in files if file.endswith(".py")]
+            waiting += files
     return Program(tuple(found), texts.get(script, ""), "\n".join(texts.values()))
 
 
-class _Modules:
-    """Find the files of modules. Each folder is listed once."""
+def _files(module: str, names: Sequence[str], folders: Sequence[str]) -> list[str]:
+    """Return the files of a module, and of those names of it that are modules; of one without a file, its folders.
+    None if no folder has it.
 
-    def __init__(self) -> None:
-        self._entries: dict[str, dict[str, list[str]]] = {}
-
-    def files(self, module: str, names: Sequence[str], folders: Sequence[str]) -> list[str]:
-        """Return the files of a module, and of those names of it that are modules, in the first folder that has it;
-        none if no folder has it. The runtime of this package is known: of it, return only the folder."""
-        top, *rest = module.split(".")
-        for folder in folders:
-            if top not in self._of(folder):
-                continue
-            path = os.path.join(folder, top)
-            if top == "allranks":
-                return [path]
-            files = self.module(path)
-            for part in rest:
-                path = os.path.join(path, part)
-                files += self.module(path)
-            return [*files, *self.each(names, path)] or [path]
-        return []
-
-    def each(self, names: Sequence[str], package: str) -> list[str]:
-        """Return the files of the names that are modules of a package."""
-        return [file for name in names for file in self.module(os.path.join(package, name))]
-
-    def module(self, path: str) -> list[str]:
-        """Return the file of a module, or of the package of that name. path: without a suffix"""
-        folder, name = os.path.split(path)
-        for suffix in self._of(folder).get(name, ()):
-            if suffix:
-                return [f"{path}{suffix}"]
-            if "__init__" in self._of(path):
-                return [os.path.join(path, "__init__.py")]
-        return []
-
-    def _of(self, folder: str) -> dict[str, list[str]]:
-        """Return the importable names in a folder, each with its suffixes, "" for a folder first."""
-        if folder not in self._entries:
-            found: dict[str, list[str]] = {}
-            try:
-                with os.scandir(folder) as entries:
-                    for entry in entries:
-                        name, dot, suffix = entry.name.partition(".")
-                        if entry.name.endswith((".py", ".so", ".pyc")) or (not dot and entry.is_dir()):
-                            found.setdefault(name, []).append(f"{dot}{suffix}")
-            except OSError:
-                pass
-            self._entries[folder] = {name: sorted(suffixes) for name, suffixes in found.items()}
-        return self._entries[folder]
+    module: "" for the package in the folders itself. The runtime of this package is known: only its folder is returned
+    """
+    files: list[str] = []
+    for part in filter(None, module.split(".")):
+        spec = PathFinder.find_spec(part, folders)
+        if spec is None:
+            return files
+        places = list(spec.submodule_search_locations or ())
+        files += [spec.origin] if spec.origin else places
+        if spec.name == "allranks":
+            return places
+        folders = places
+    for name in names:
+        spec = PathFinder.find_spec(name, folders) if folders else None
+        files += [spec.origin] if spec and spec.origin else []
+    return files
 
 
 def _statements(text: str, function: str | None) -> Iterator[_Statement]:

@@ -100,7 +100,7 @@ def test_the_environment_is_that_of_the_step_on_this_machine(step: Step) -> None
         {"command": "bash train.sh"},
         {"distribution": Ray()},
         {"environment_variables": {"PYTHONPATH": "src"}},
-        {"environment_variables": {"PYTHONDEVMODE": "1"}},
+        {"environment_variables": {"PYTHONVERBOSE": "1"}},
         {"environment_variables": {"PATH": "/usr/bin:/bin"}},
     ],
 )

@@ -19,13 +19,8 @@ from allranks.local.instances.supervisor import ForkServerSpec, Supervisor
 from allranks.local.scope import Scope
 from allranks.plan.graph import Graph, Step
 
-FOLLOWED = frozenset(
-    {
-        "PYTHONBREAKPOINT", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONNOUSERSITE",
-        "PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONUNBUFFERED", "PYTHONUTF8",
-    }
-)  # fmt: skip
-"""Variables of the interpreter itself that a forked rank follows."""
+SHOW_IMPORTS = frozenset({"PYTHONPROFILEIMPORTTIME", "PYTHONVERBOSE"})
+"""Variables with which Python shows its imports."""
 
 GPUS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 """Which GPUs a process sees. A rank reads them later, so a fork server has only those that hide all."""
@@ -87,7 +82,7 @@ class ForkServers:
         if (
             python is None
             or Path(python).parent != interpreter.parent
-            or any(name.startswith("PYTHON") and name not in FOLLOWED for name in environment)
+            or not SHOW_IMPORTS.isdisjoint(environment)
             or not all(map(os.path.isabs, python_path))  # the fork server has another working directory
         ):
             return None
