@@ -125,8 +125,8 @@ def uploads_of(job: JobRequest) -> list[Upload]:
                 )
                 uploads[key] = Upload(kind, (), FileList(), 0)
                 try:
-                    files = _files(source, command, where)
-                    uploads[key] = Upload(kind, (), files, files.size())
+                    with _files(source, command, where) as files:
+                        uploads[key] = Upload(kind, (), files, files.size())
                 except InputError as error:
                     problems += error.problems
             users.setdefault(key, []).append(step or "the job")
@@ -135,11 +135,14 @@ def uploads_of(job: JobRequest) -> list[Upload]:
     return [replace(upload, users=tuple(users[key])) for key, upload in uploads.items() if upload.files.files]
 
 
-def _files(source: CodeRequest | Path, command: str, where: str) -> FileList:
+@contextlib.contextmanager
+def _files(source: CodeRequest | Path, command: str, where: str) -> Iterator[FileList]:
+    """Yield the files of code or of a build context."""
     if isinstance(source, Path):
-        return context_of(source, where)
+        yield context_of(source, where)
+        return
     with code_of(source, command, where, where.replace("key code", "key additional_includes")) as files:
-        return files or FileList()
+        yield files or FileList()
 
 
 def _not_empty(files: FileList, where: str) -> FileList:

@@ -80,7 +80,7 @@ def read_node(name: str, node: NodeRequest, owner: ComponentRequest | None, cont
     if component is not None and (component.spec.get("properties") or {}).get("azureml.pipelines.dynamic"):
         special = "a @dynamic pipeline of mldesigner, which the service completes,"
     folder = stand_in.folder_of(name, context)
-    runs_here = not special and (node.type in _STEPS or node.type in _CONTROL) and _is_copy(node)
+    runs_here = not special and (node.type in STEP_READERS or node.type in CONTROL_READERS) and _is_copy(node)
     if not runs_here or (folder is not None and node.type != "if_else"):
         what = "" if runs_here else special or job_kinds.named(node.type)
         return stand_in.read(name, node, folder, context, what)
@@ -100,10 +100,10 @@ def _is_copy(node: NodeRequest) -> bool:
 
 
 def _read(name: str, node: NodeRequest, owner: ComponentRequest | None, context: Context) -> Node | None:
-    if node.type in _CONTROL:
-        return _CONTROL[node.type](name, node, owner, context)
+    if node.type in CONTROL_READERS:
+        return CONTROL_READERS[node.type](name, node, owner, context)
     component = registered_component.component_of(node, context.place(name), context)
-    return None if component is None else _STEPS[node.type](name, node, component, context)
+    return None if component is None else STEP_READERS[node.type](name, node, component, context)
 
 
 def _loop_body(name: str, node: NodeRequest, owner: ComponentRequest | None, context: Context) -> Node | None:
@@ -137,7 +137,7 @@ def _pipeline(name: str, node: NodeRequest, component: ComponentRequest, context
     )
 
 
-_STEPS: dict[str, Callable[[str, NodeRequest, ComponentRequest, Context], Node]] = {
+STEP_READERS: dict[str, Callable[[str, NodeRequest, ComponentRequest, Context], Node]] = {
     "command": command_step.read,
     "parallel": command_step.read_parallel,
     "pipeline": _pipeline,
@@ -146,7 +146,7 @@ _STEPS: dict[str, Callable[[str, NodeRequest, ComponentRequest, Context], Node]]
 }
 """Functions that read a node with a component, by its type."""
 
-_CONTROL: dict[str, Callable[[str, NodeRequest, ComponentRequest | None, Context], Node | None]] = {
+CONTROL_READERS: dict[str, Callable[[str, NodeRequest, ComponentRequest | None, Context], Node | None]] = {
     "if_else": lambda name, node, _, context: control_flow.condition(name, node, context),
     "do_while": lambda name, node, owner, context: control_flow.do_while(
         name, node, context, lambda: _loop_body(name, node, owner, context)
