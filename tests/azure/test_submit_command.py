@@ -48,7 +48,7 @@ WRONG: dict[str, tuple[list[str], list[str]]] = {
     ),
     "CUDA that does not run on the GPUs": (
         ["v100.yml"],
-        ["the environment has CUDA 13.0, which does not run on the V100 of Standard_ND40rs_v2", "--variant cuda12"],
+        ["the environment has CUDA 13.0, which does not run on the V100 of Standard_ND40rs_v2", "variant.sh cuda12"],
     ),
     "CUDA that does not run on the GPUs of a step within a pipeline": (
         ["nested.yml"],

@@ -79,13 +79,13 @@ def test_a_sample_is_recorded_with_the_totals_of_the_ranks(store: Store) -> None
     assert (first.cpu_seconds, first.peak_memory, first.peak_gpu_memory) == (0.75, 7, None)
     assert (second.cpu_seconds, second.peak_memory, second.peak_gpu_memory) == (0.5, 11, 3)
     # At its end the kernel tells the CPU time exactly. Its peak includes pages of files, which samples leave out.
-    trial.watch.exited(first, Event("exited", "train/0/0", BEGIN + 3, "rank 0", 0, cpu=0.81, memory=1000))
+    trial.watch.ended(first, Event("exited", "train/0/0", BEGIN + 3, "rank 0", 0, cpu=0.81, memory=1000))
     assert (first.cpu_seconds, first.peak_memory) == (0.81, 7)
 
 
 def test_a_rank_without_a_sample_has_the_totals_of_its_end(store: Store) -> None:
     trial = Trial(store, 1)
-    trial.watch.exited(trial.step.ranks[0], Event("exited", "train/0/0", BEGIN, "rank 0", 0, cpu=0.02, memory=1000))
+    trial.watch.ended(trial.step.ranks[0], Event("exited", "train/0/0", BEGIN, "rank 0", 0, cpu=0.02, memory=1000))
     assert (trial.step.ranks[0].cpu_seconds, trial.step.ranks[0].peak_memory) == (0.02, 1000)
 
 
