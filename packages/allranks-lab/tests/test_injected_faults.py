@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -52,7 +51,7 @@ def _step(folder: Path, arguments: str = "", script: str = SCRIPT, processes: in
     (folder / "code").mkdir(parents=True)
     (folder / "code" / "train.py").write_text(script)
     code = Code(str(folder / "code"), digest.of_path(folder / "code"))
-    command = f"{sys.executable} train.py ${{{{outputs.state}}}} {arguments}"
+    command = f"python train.py ${{{{outputs.state}}}} {arguments}"
     outputs = (Output("state", "uri_folder"),)
     return Step("train", command, code=code, distribution=PyTorch(processes), instance_count=2, outputs=outputs)
 

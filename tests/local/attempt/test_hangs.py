@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -90,7 +89,7 @@ def _step(folder: Path, script: str, arguments: str, distribution: Mpi | PyTorch
     (folder / "code").mkdir()
     (folder / "code" / "train.py").write_text(script)
     code = Code(str(folder / "code"), digest.of_path(folder / "code"))
-    command = f"{sys.executable} train.py {arguments}"
+    command = f"python train.py {arguments}"
     return Step("train", command, code=code, distribution=distribution, instance_count=2)
 
 
