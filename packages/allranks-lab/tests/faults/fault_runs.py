@@ -346,11 +346,11 @@ def _killing(name: str, workspace: Workspace) -> Iterator[None]:
 def _target(name: str, workspace: Workspace) -> psutil.Process:
     every = psutil.Process().children(recursive=True)
     if name == "agent":
-        # Its process id is that of the supervisor's namespace, which is the engine's on loopback.
+        # Its process id is that of the supervisor's namespace, which is the engine's on loopback. In its own, it is 1.
         (log,) = workspace.runs.glob("*/engine.log")
         events = map(json.loads, log.read_text().splitlines())
         own = next(each["started"] for each in events if each["event"] == "agent started" and each["instance"] == 1)
-        return next(each for each in every if own in _pids(each)[-2:] and each.pid != os.getpid())
+        return next(each for each in every if _pids(each) == [own] or _pids(each)[-2:] == [own, 1])
     if name == "launcher":
         return next(each for each in every if _writes(each, "std_log_process_1.txt") and "torchrun" in _command(each))
     command = {"mpirun": "bin/mpirun", "engine": "plan.json"}[name]
