@@ -29,10 +29,10 @@ BOUND = 60
 
 RANKS = 2
 
-# Importing scipy is worth a fork server.
+# Code that imports torch has a fork server.
 SCRIPT = """
 import os, sys, time
-import scipy
+import torch
 while not os.path.exists(sys.argv[1]):
     time.sleep(0.02)
 """
