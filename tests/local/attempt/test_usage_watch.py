@@ -87,6 +87,9 @@ def test_a_rank_without_a_sample_has_the_totals_of_its_end(store: Store) -> None
     trial = Trial(store, 1)
     trial.watch.ended(trial.step.ranks[0], Event("exited", "train/0/0", BEGIN, "rank 0", 0, cpu=0.02, memory=1000))
     assert (trial.step.ranks[0].cpu_seconds, trial.step.ranks[0].peak_memory) == (0.02, 1000)
+    # A process of it that was forked: the shell has not waited for that.
+    trial.watch.ended(trial.step.ranks[0], Event("used", "train/0/0", BEGIN, "rank 0", cpu=1.5, memory=3000))
+    assert (trial.step.ranks[0].cpu_seconds, trial.step.ranks[0].peak_memory) == (1.52, 3000)
 
 
 def test_a_failure_to_measure_is_noted_once(store: Store) -> None:

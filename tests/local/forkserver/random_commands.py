@@ -405,6 +405,8 @@ def compare(kind: str, each: Sequence[Command], folder: Path) -> tuple[list[str]
             for number, end in zip(numbers, ended, strict=True):
                 seen[number][forked].append(end)
         numbers = [number for number in numbers if not _agree(each[number], *seen[number])]
+        if not numbers:
+            break
     return [f"{each[number]}\n  cold:   {seen[number][0]}\n  forked: {seen[number][1]}" for number in numbers], total
 
 
