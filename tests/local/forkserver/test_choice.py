@@ -40,7 +40,7 @@ def modules(folder: Path, text: str, *, sees_gpus: bool = False, tracked: bool =
         ("from allranks import runtime\n", (*DYNAMO, "torch.distributed.checkpoint")),
         ("from allranks.runtime import arguments, clean_exit, detect\n", ()),
         ("import lightning\n", TORCH),
-        ("from transformers import AutoModelForCausalLM\n", (*TORCH, "transformers.modeling_utils")),
+        ("from transformers import AutoModelForCausalLM\n", (*DYNAMO, "transformers.modeling_utils")),
     ],
 )
 def test_torch_is_preloaded_for_code_that_names_it(text: str, expected: tuple[str, ...], tmp_path: Path) -> None:
