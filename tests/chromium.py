@@ -7,6 +7,7 @@ import fcntl
 import itertools
 import json
 import os
+import select
 import shutil
 import subprocess
 import time
@@ -93,14 +94,18 @@ class Browser:
         self._tabs: dict[str, Tab] = {}
 
     def call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
-        """Send a command and return its result."""
+        """Send a command and return its result.
+
+        Raise ChromiumError if it fails, or if there is no answer.
+        """
         number = next(self._numbers)
         command: dict[str, Any] = {"id": number, "method": method, "params": parameters}
         if session is not None:
             command["sessionId"] = session
         os.write(self._send, json.dumps(command).encode() + b"\0")
+        until = time.monotonic() + _PATIENCE
         while True:
-            message = self._message()
+            message = self._message(until)
             if message.get("id") == number:
                 if "error" in message:
                     raise ChromiumError(f"{method}: {message['error']}")
@@ -122,8 +127,10 @@ class Browser:
         tab.wait_for("document.readyState === 'complete' && location.href !== 'about:blank'")
         return tab
 
-    def _message(self) -> dict[str, Any]:
+    def _message(self, until: float) -> dict[str, Any]:
         while b"\0" not in self._rest:
+            if not select.select([self._receive], [], [], max(until - time.monotonic(), 0))[0]:
+                raise ChromiumError("no answer")
             data = os.read(self._receive, 1 << 20)
             if not data:
                 raise ChromiumError("Chromium ended")

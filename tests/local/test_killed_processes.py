@@ -87,7 +87,7 @@ def running(folder: Path, track: str = "") -> Iterator[tuple[Engine, list[psutil
     engine = Engine(folder, track)
     below: list[psutil.Process] = []
     try:
-        bounded.until(lambda: _commands(engine).count("train.py") == RANKS, "the ranks did not start")
+        bounded.until(lambda: _ranks(engine) == RANKS, "the ranks did not start")
         below = engine.below()
         yield engine, below
         assert psutil.wait_procs(below, timeout=BOUND)[1] == []
@@ -96,12 +96,13 @@ def running(folder: Path, track: str = "") -> Iterator[tuple[Engine, list[psutil
         engine.process.wait()
 
 
-def _commands(engine: Engine) -> str:
-    texts = []
+def _ranks(engine: Engine) -> int:
+    """Return the number of ranks, without the shims that wait for them."""
+    count = 0
     for process in engine.below():
         with suppress(psutil.NoSuchProcess):
-            texts += ["train.py"] * ("train.py" in process.cmdline())
-    return " ".join(texts)
+            count += process.cmdline()[:2] == ["python", "train.py"]
+    return count
 
 
 def kill(pid: int) -> None:
