@@ -11,14 +11,16 @@ from allranks.history.recorder import RunRecorder
 from allranks.history.records import OutputRecord, Point, RunRecord, Status, StepRecord
 from allranks.history.store import Store
 from allranks.local.executor import Executor
-from allranks.local.nodes import RUNNERS
 from allranks.local.nodes.sweep import settled_trials
+from allranks.local.options import Options
+from allranks.local.run_context import RunContext
 from allranks.local.scope import Scope
 from allranks.local.selection import Mode
 from allranks.local.slots import Share, SharedLocks, Slots
-from allranks.plan.graph import Graph, Node, Step
+from allranks.plan.graph import Graph, Node, Plan, Step
 from allranks.plan.ports import GraphInput, NodeOutput
 from allranks.plan.walk import is_within
+from allranks.workspace import Workspace
 
 
 class Trial:
@@ -64,18 +66,10 @@ class Trial:
         for record in self.run.steps:
             if record.status not in (Status.COMPLETED, Status.SKIPPED) and record.name not in settled:
                 record.status = Status.NOT_STARTED
-        self.executor = Executor(
-            self.run,
-            RunRecorder(self.run, self.store, Observer()),
-            RUNNERS,
-            self,
-            self._slots,
-            gpus_of=lambda _: 0,
-            halt=self.halt,
-            decisions=self.store.decisions("r"),
-            retries=self._retries,
-            continue_on_failure=self._go_on,
-        )
+        plan = Plan("p", self.graph, continue_on_step_failure=self._go_on)
+        recorder = RunRecorder(self.run, self.store, Observer())
+        context = RunContext(plan, self.run, Workspace(Path(self.run.folder)), Options(retries=self._retries), recorder)
+        self.executor = Executor(context, self, self._slots, self.store.decisions("r"))
         return self.executor
 
     async def reuse(self, scope: Scope, step: Step, record: StepRecord, mode: Mode) -> bool:
@@ -116,7 +110,7 @@ class Trial:
     async def curve(self, record: StepRecord, metric: str) -> list[Point]:
         return record.metrics.get(metric, [])
 
-    async def halt(self) -> None:
+    async def stop(self) -> None:
         self.halted = True
 
     def execute(self) -> Status:

@@ -16,11 +16,13 @@ from allranks.history.recorder import RunRecorder
 from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.history.store import Store
 from allranks.local.executor import Executor
-from allranks.local.nodes import RUNNERS
+from allranks.local.options import Options
+from allranks.local.run_context import RunContext
 from allranks.local.scope import Scope
 from allranks.local.selection import Mode
 from allranks.local.slots import Share, SharedLocks, Slots
-from allranks.plan.graph import Graph, Step
+from allranks.plan.graph import Graph, Plan, Step
+from allranks.workspace import Workspace
 
 
 def operations(action: Callable[[], object]) -> int:
@@ -57,6 +59,9 @@ class Instant:
     async def cancel(self, path: str) -> None:
         pass
 
+    async def stop(self) -> None:
+        pass
+
 
 def executed(count: int, chained: bool, folder: Path) -> int:
     folder.mkdir()
@@ -67,16 +72,9 @@ def executed(count: int, chained: bool, folder: Path) -> int:
         store.add_run(run, "{}")
 
         async def scenario() -> Status:
-            executor = Executor(
-                run,
-                RunRecorder(run, store, Observer()),
-                RUNNERS,
-                Instant(),
-                Slots(1, locks=SharedLocks(folder / "slots")),
-                gpus_of=lambda _: 0,
-                halt=lambda: asyncio.sleep(0),
-                decisions={},
-            )
+            recorder = RunRecorder(run, store, Observer())
+            context = RunContext(Plan("p", graph), run, Workspace(folder), Options(), recorder)
+            executor = Executor(context, Instant(), Slots(1, locks=SharedLocks(folder / "slots")))
             return await executor.run_graph(Scope(graph))
 
         found = operations(lambda: asyncio.run(scenario()))

@@ -67,11 +67,13 @@ class RunRecorder:
     known: the secrets of the run's plan
     """
 
-    def __init__(self, run: RunRecord, store: Store, observer: Observer, known: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, run: RunRecord, store: Store, observer: Observer | None, known: frozenset[str] = frozenset()
+    ) -> None:
         self.known = known
         self._run = run
         self._store = store
-        self._observer = observer
+        self._observer = observer or Observer()
         self._unsaved: dict[str, tuple[StepRecord, str | None]] = {}
         self._timer: asyncio.TimerHandle | None = None
         run.inputs, run.settings = self._shown(run.inputs), self._shown(run.settings)

@@ -17,13 +17,15 @@ from allranks.history import locks, secret_values, stored
 from allranks.history.cleaning import size_of
 from allranks.history.node_records import graph_records
 from allranks.history.observer import Observer
+from allranks.history.recorder import RunRecorder
 from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.history.store import Store
-from allranks.local import stop_signals
+from allranks.local import gpus, stop_signals
 from allranks.local.data.inputs import provided
 from allranks.local.executor import renewed
 from allranks.local.nodes.sweep import settled_trials
 from allranks.local.options import AUTO, Options
+from allranks.local.run_context import RunContext
 from allranks.local.run_execution import RunExecution, inputs_of
 from allranks.local.selection import modes_of
 from allranks.local.slots import SharedLocks
@@ -66,19 +68,9 @@ def run(
             store.add_run(record, hidden.plan)
 
         with _opened(workspace, record.id) as store:
-            execution = RunExecution(
-                filled,
-                record,
-                workspace,
-                store,
-                options,
-                observer,
-                hidden.known,
-                modes,
-                origin,
-                notes=notes,
-            )
-            return execution.execute({}, save)
+            recorder = RunRecorder(record, store, observer, hidden.known)
+            context = RunContext(filled, record, workspace, options, recorder, gpus.found(os.environ), modes, origin)
+            return RunExecution(context, store, notes).execute({}, save)
 
 
 def _new_record(plan: Plan, workspace: Workspace, options: Options) -> RunRecord:
@@ -163,14 +155,15 @@ def resume(
                 # The last node runs after the others of this execution too.
                 _reset(step, again=step.name == plan.graph.last)
         filled = _filled(plan, record)
-        execution = RunExecution(filled, record, workspace, store, options, observer, known)
+        recorder = RunRecorder(record, store, observer, known)
+        context = RunContext(filled, record, workspace, options, recorder, gpus.found(os.environ))
 
         def save() -> None:
             # Other processes must see immediately that failed steps run again.
             for step in record.steps:
                 store.save_step(record, step)
 
-        return execution.execute(decisions, save)
+        return RunExecution(context, store).execute(decisions, save)
 
 
 def _filled(plan: Plan, record: RunRecord) -> Plan:
@@ -189,7 +182,8 @@ def _continue(
     filled = _filled(plan, record)
     record.inputs = {name: text for name, text in inputs_of(filled).items() if text is not None}
     hidden = plan_secrets.hidden(codec.dumps(plan))
-    execution = RunExecution(filled, record, workspace, store, options, observer, hidden.known, earlier=earlier)
+    recorder = RunRecorder(record, store, observer, hidden.known)
+    context = RunContext(filled, record, workspace, options, recorder, gpus.found(os.environ), earlier=earlier)
 
     def save() -> None:
         secret_values.save(folder, {**hidden.values, **secret_values.of_settings(options.settings)})
@@ -197,7 +191,7 @@ def _continue(
             store.clear_points(record.id, sweep.name)
         store.continue_run(record, hidden.plan)
 
-    return execution.execute({}, save)
+    return RunExecution(context, store).execute({}, save)
 
 
 def _reset(step: StepRecord, *, again: bool) -> None:

@@ -14,19 +14,21 @@ import errno
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Protocol
 
 from allranks.contract.distributions import processes_per_instance
 from allranks.history import records
 from allranks.history.node_records import iteration_record, node_record
-from allranks.history.recorder import RunRecorder
 from allranks.history.records import Point, RunRecord, Status, StepRecord, Verdict
-from allranks.local.nodes.pipeline import NodeRunner, outcome_of
+from allranks.local.nodes import RUNNERS
+from allranks.local.nodes.pipeline import outcome_of
+from allranks.local.run_context import RunContext
 from allranks.local.scope import Scope
-from allranks.local.selection import EVERYTHING, Mode, Modes
+from allranks.local.selection import Mode
 from allranks.local.slots import Share, Slots, WithdrawnError
 from allranks.plan.graph import Graph, Node, Step, Sweep
 from allranks.plan.ports import NodeOutput, needed_nodes
@@ -52,64 +54,53 @@ class StepRunner(Protocol):
     async def cancel(self, path: str) -> None:
         """Cancel the running steps at this path and below it."""
 
+    async def stop(self) -> None:
+        """Cancel all running steps, because a failed one ends the run."""
+
     async def curve(self, record: StepRecord, metric: str) -> Sequence[Point]:
         """Return what a running step has logged of a metric so far."""
 
 
-@dataclass(eq=False)
 class Executor:
-    """One execution of a plan.
+    """One execution of a plan."""
 
-    run:                 the record, with the nodes of an earlier execution if the run is resumed
-    runners:             the runner of each kind of node
-    gpus_of:             returns the number of GPUs that a step uses exclusively
-    halt:                ends the running steps when a failed step ends the run
-    decisions:           decisions of nodes from before the run was resumed
-    retries:             maximum retries of a failed step
-    continue_on_failure: whether nodes that do not depend on a failed one still run
-    modes:               what to do with each node
-    earlier:             the run as it was before it continued with the latest code
-    """
-
-    run: RunRecord
-    recorder: RunRecorder
-    runners: Mapping[type[Any], NodeRunner]
-    steps: StepRunner
-    slots: Slots
-    _: KW_ONLY
-    gpus_of: Callable[[Step], int]
-    halt: Callable[[], Awaitable[None]]
-    decisions: Mapping[tuple[str, str], str]
-    retries: int = 0
-    continue_on_failure: bool = True
-    modes: Modes = EVERYTHING
-    earlier: RunRecord | None = None
-
-    def __post_init__(self) -> None:
-        self._decisions = dict(self.decisions)
+    def __init__(
+        self,
+        context: RunContext,
+        steps: StepRunner,
+        slots: Slots,
+        decisions: Mapping[tuple[str, str], str] = MappingProxyType({}),
+    ) -> None:
+        """decisions: of nodes, from before the run was resumed"""
+        self.recorder = context.recorder
         self.stopped = False
+        self._context = context
+        self._modes = context.modes
+        self._steps = steps
+        self._slots = slots
+        self._decisions = dict(decisions)
         self._stopped_by_failure = False
         self._canceled: set[str] = set()
-        self._folder = Path(self.run.folder)
+        self._folder = Path(context.run.folder)
         # Records of an earlier execution, by path. This execution may not reach all of them.
-        self._earlier = {record.name: record for record in self.run.steps}
+        self._earlier = {record.name: record for record in context.run.steps}
 
     async def execute(self, graph: Graph, inputs: Mapping[str, str | None], paths: Mapping[NodeOutput, str]) -> Scope:
         """Run the pipeline's graph. Return its scope, which contains the outputs of its nodes."""
         scope = Scope(graph, "", inputs, paths)
-        self.run.status = await self.run_graph(scope)
+        self._context.run.status = await self.run_graph(scope)
         return scope
 
     def stop(self) -> None:
         """Start no more nodes. Running steps are not affected."""
         self.stopped, self._stopped_by_failure = True, False
-        self.slots.withdraw(lambda _: True)
+        self._slots.withdraw(lambda _: True)
 
     async def cancel(self, path: str) -> None:
         """Cancel a node and everything inside it. Nodes that need it do not start; the rest of the run continues."""
         self._canceled.add(path)
-        self.slots.withdraw(self.is_canceled)
-        await self.steps.cancel(path)
+        self._slots.withdraw(self.is_canceled)
+        await self._steps.cancel(path)
 
     async def run_graph(self, scope: Scope) -> Status:
         """Run every node of a graph that can run.
@@ -149,7 +140,7 @@ class Executor:
         states = {
             scope.records[node.name].status
             for node in graph.nodes
-            if self.modes.of(scope.path_of(node)) is not Mode.EXCLUDED
+            if self._modes.of(scope.path_of(node)) is not Mode.EXCLUDED
         }
         if Status.FAILED in states:
             return Status.FAILED
@@ -157,15 +148,24 @@ class Executor:
 
     async def run_step(self, scope: Scope, step: Step, record: StepRecord) -> None:
         """Run a step's command, with retries, or reuse an earlier result, which needs no slots."""
-        if await self.steps.reuse(scope, step, record, self.modes.of(record.name)):
+        if await self._steps.reuse(scope, step, record, self._modes.of(record.name)):
             return
         ready = time.monotonic()
         if not (self.stopped or self.is_canceled(record.name)):
             with contextlib.suppress(WithdrawnError):
-                async with self.slots.take(ranks(step), self.gpus_of(step), record.name) as share:
+                async with self._slots.take(ranks(step), self._context.gpus_of(step), record.name) as share:
                     if (seconds := time.monotonic() - ready) > WAITED_SECONDS:
                         _log.info("waited for slots", extra={"node": record.name, "seconds": round(seconds, 6)})
-                    await self._try(scope, step, record, share)
+                    for retries_left in range(self._context.options.retries, -1, -1):
+                        if self.stopped or self.is_canceled(record.name):
+                            break
+                        await self._steps.attempt(scope, step, record, share)
+                        if record.status is not Status.FAILED:
+                            break
+                        if retries_left and not self.stopped:
+                            noun = "retry" if retries_left == 1 else "retries"
+                            self.recorder.note(record, f"failed, retrying ({retries_left} {noun} left)")
+                            record.attempt += 1
         if record.status is Status.NOT_STARTED and self.is_canceled(record.name):
             record.status = Status.CANCELED
             self.recorder.changed(record)
@@ -177,27 +177,15 @@ class Executor:
                 kind = "model" if port.type.endswith("_model") else "data"
                 self.recorder.register(record, port.name, kind, port.asset)
 
-    async def _try(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
-        for retries_left in range(self.retries, -1, -1):
-            if self.stopped or self.is_canceled(record.name):
-                return
-            await self.steps.attempt(scope, step, record, share)
-            if record.status is not Status.FAILED:
-                return
-            if retries_left and not self.stopped:
-                noun = "retry" if retries_left == 1 else "retries"
-                self.recorder.note(record, f"failed, retrying ({retries_left} {noun} left)")
-                record.attempt += 1
-
     def is_canceled(self, path: str) -> bool:
         """Return whether a node or one around it has been canceled."""
         return any(is_within(path, canceled) for canceled in self._canceled)
 
     def at_once(self, step: Step) -> int:
-        return self.slots.at_once(ranks(step), self.gpus_of(step))
+        return self._slots.at_once(ranks(step), self._context.gpus_of(step))
 
     async def curve(self, record: StepRecord, metric: str) -> Sequence[Point]:
-        return await self.steps.curve(record, metric)
+        return await self._steps.curve(record, metric)
 
     def iteration(self, loop: StepRecord, label: str, graph: Graph) -> tuple[StepRecord, Scope]:
         path = f"{loop.name}[{label}]"
@@ -220,7 +208,7 @@ class Executor:
         record = self._earlier.get(path)
         if record is None:
             fresh = node_record(node, path, (f"{scope.path}{name}" for name in needs), self._folder)
-            record = renewed(fresh, self.earlier)
+            record = renewed(fresh, self._context.earlier)
             self.recorder.added(record)
         scope.records[node.name] = record
 
@@ -231,7 +219,7 @@ class Executor:
         try:
             outcome = self._readiness(scope, node)
             if outcome is None:
-                await self.runners[type(node)](self, scope, node, record)
+                await RUNNERS[type(node)](self, scope, node, record)
                 if isinstance(node, (Step, Sweep)):
                     self._register(node, record)
             elif outcome is not record.status:
@@ -245,11 +233,11 @@ class Executor:
             record.verdict = Verdict(record.name, f"{type(error).__name__}: {error}".rstrip(": "))
             self.recorder.changed(record)
         _log.info("node ended", extra={"node": record.name, "status": record.status.value})
-        ends_run = not (self.continue_on_failure or scope.tolerates_failures)
+        ends_run = not (self._context.plan.continue_on_step_failure or scope.tolerates_failures)
         if record.status is Status.FAILED and ends_run and not self.stopped:
             self.stop()
             self._stopped_by_failure = True
-            await self.halt()
+            await self._steps.stop()
 
     def _readiness(self, scope: Scope, node: Node) -> Status | None:
         """Return None if the node may run now, else the status that follows from the nodes that it needs."""
@@ -258,7 +246,7 @@ class Executor:
         is_last = node.name == scope.graph.last
         if is_last and self._stopped_by_failure:
             self.stopped = False  # no other node is left
-        if self.stopped or self.modes.of(scope.path_of(node)) is Mode.EXCLUDED:
+        if self.stopped or self._modes.of(scope.path_of(node)) is Mode.EXCLUDED:
             return Status.NOT_STARTED
         if is_last:
             return None

@@ -10,26 +10,23 @@ import signal
 import sqlite3
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from allranks import engine_log, packages
 from allranks.errors import InputError, Problem
 from allranks.history import secret_values
-from allranks.history.observer import Observer
 from allranks.history.page.live_page import LivePage
-from allranks.history.recorder import RunRecorder
 from allranks.history.records import RunRecord, Status
 from allranks.history.store import Store
 from allranks.local import gpus, requirements, stop_signals
 from allranks.local.attempt.runner import CommandRunner
+from allranks.local.attempt.services import Services
 from allranks.local.executor import Executor
 from allranks.local.instances.supervisor import INSTANCE_KINDS, Supervisor, UnfitError
-from allranks.local.nodes import RUNNERS
 from allranks.local.options import AUTO, Options
+from allranks.local.run_context import RunContext
 from allranks.local.scope import Scope, text_of
-from allranks.local.selection import EVERYTHING, Modes
 from allranks.local.slots import Slots
 from allranks.local.tracking.client import Tracking
 from allranks.local.tracking.tracked_runs import end_parent, parent_of
@@ -38,40 +35,31 @@ from allranks.plan.graph import Plan
 from allranks.plan.output_paths import graph_output_paths
 from allranks.plan.walk import left_out, steps
 from allranks.secrets import redact
-from allranks.workspace import Workspace
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(eq=False)
 class RunExecution:
-    """One execution of a plan, new or resumed."""
+    """One execution of a run, new or resumed."""
 
-    plan: Plan
-    record: RunRecord
-    workspace: Workspace
-    store: Store
-    options: Options
-    observer: Observer | None
-    secrets: frozenset[str]
-    modes: Modes = EVERYTHING
-    origin: RunRecord | None = None
-    earlier: RunRecord | None = None
-    notes: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        self._killed = self.record.status in (Status.RUNNING, Status.INTERRUPTED)
-        self._log_file = str(Path(self.record.folder) / engine_log.FILE)
-        self._page = LivePage(self.record, self.workspace.database, self.secrets)
-        self._recorder = RunRecorder(self.record, self.store, self.observer or Observer(), self.secrets)
+    def __init__(self, context: RunContext, store: Store, notes: Sequence[str] = ()) -> None:
+        """notes: for the record, when the run has started. Raise InputError if the plan needs other GPUs."""
+        self.context = context
+        self.record = record = context.run
+        self.options = context.options
+        self.store = store
+        self.notes = notes
+        self._killed = record.status in (Status.RUNNING, Status.INTERRUPTED)
+        self._log_file = str(Path(record.folder) / engine_log.FILE)
+        self._page = LivePage(record, context.workspace.database, context.recorder.known)
+        self._recorder = context.recorder
         self._executor: Executor | None = None
         self._runner: CommandRunner | None = None
         self._starting: asyncio.Task[Any] | None = None
         self._tracking: Tracking | None = None
         self._stops = 0
         self._tasks: list[asyncio.Task[None]] = []
-        self._gpus = gpus.found(os.environ)
-        if problems := gpus.problems(self.plan, self.options.gpus, self._gpus):
+        if problems := gpus.problems(context.plan, context.options.gpus, context.gpus):
             raise InputError(*problems)
 
     def execute(self, decisions: Mapping[tuple[str, str], str], save: Callable[[], None]) -> RunRecord:
@@ -97,18 +85,19 @@ class RunExecution:
 
     async def _run_with_supervisor(self, decisions: Mapping[tuple[str, str], str], save: Callable[[], None]) -> Scope:
         self._starting = asyncio.current_task()
-        parent = parent_of(self.plan, self.record)
+        plan = self.context.plan
+        parent = parent_of(plan, self.record)
         self._tracking = tracking = Tracking(
-            self.workspace, enabled=self.options.track, parent=parent, log=Path(self._log_file)
+            self.context.workspace, enabled=self.options.track, parent=parent, log=Path(self._log_file)
         )
-        if any(tracking.tracks(step) for _, step in steps(self.plan.graph)):
+        if any(tracking.tracks(step) for _, step in steps(plan.graph)):
             tracking.start()
         try:
             supervisor, missing = await _start_supervisor(self.options, self._log_file)
             try:
                 self._starting = None
                 kind = INSTANCE_KINDS[supervisor.kind]
-                if problems := requirements.of_instances(self.plan, self.options, kind):
+                if problems := requirements.of_instances(plan, self.options, kind):
                     raise InputError(*problems)
                 self.record.instances, self.record.status = supervisor.kind, Status.RUNNING
                 self.record.page = str(self._page.path)
@@ -121,10 +110,10 @@ class RunExecution:
                 if self._killed:
                     _log.warning("engine was killed", extra={"run": self.record.id})
                     self._recorder.note(None, "the engine that executed the run before was killed")
-                keys = (f"{key} of {path}" for path, step in steps(self.plan.graph) for key in step.azure_only)
+                keys = (f"{key} of {path}" for path, step in steps(plan.graph) for key in step.azure_only)
                 only = ", ".join(keys)
-                of_plan = [*left_out(self.plan), *([f"no effect on this machine: {only}"] if only else [])]
-                of_plan += requirements.unprotected_inputs(self.plan, kind)
+                of_plan = [*left_out(plan), *([f"no effect on this machine: {only}"] if only else [])]
+                of_plan += requirements.unprotected_inputs(plan, kind)
                 for text in (*(text for text in of_plan if text not in self.record.notes), *self.notes):
                     self._recorder.note(None, text)
                 if self.options.offline and not kind.isolated:
@@ -154,50 +143,26 @@ class RunExecution:
     async def _run_graph(
         self, supervisor: Supervisor, tracking: Tracking, decisions: Mapping[tuple[str, str], str]
     ) -> Scope:
-        plan, options, injector = self.plan, self.options, None
+        context, options, injector = self.context, self.options, None
         if options.faults:
-            injector = packages.faults(options.faults).injector(plan, self.record, self._recorder, supervisor)
-        runner = CommandRunner(
-            plan,
-            options,
-            self.record,
-            self.workspace,
-            self._recorder,
-            supervisor,
-            INSTANCE_KINDS[supervisor.kind],
-            tracking,
-            self._gpus,
-            self.origin,
-            self.earlier,
-            injector,
-        )
+            injector = packages.faults(options.faults).injector(context.plan, self.record, self._recorder, supervisor)
+        services = Services(context, supervisor, tracking, injector)
+        runner = CommandRunner(context, services)
         waiting_note = "waits for slots or GPUs that other runs on this machine use"
         slots = Slots(
             options.slots or os.cpu_count() or 1,
-            gpus.allowed(options.gpus, self._gpus),
+            gpus.allowed(options.gpus, context.gpus),
             notice=lambda: self._recorder.note(None, waiting_note),
         )
-        executor = Executor(
-            self.record,
-            self._recorder,
-            RUNNERS,
-            runner,
-            slots,
-            gpus_of=lambda step: gpus.exclusive(step, options.gpus, self._gpus),
-            halt=lambda: runner.running.stop(options.grace),
-            decisions=decisions,
-            retries=options.retries,
-            continue_on_failure=plan.continue_on_step_failure,
-            modes=self.modes,
-            earlier=self.earlier,
-        )
+        executor = Executor(context, runner, slots, decisions)
         self._executor, self._runner = executor, runner
         self._cancel()  # handle requests that arrived while the run started
         try:
+            plan = context.plan
             return await executor.execute(plan.graph, inputs_of(plan), graph_output_paths(plan.graph, {}))
         finally:
             self._executor = self._runner = None
-            runner.close()
+            services.close()
             with contextlib.suppress(
                 sqlite3.Error
             ):  # of a full disk, for example, which ends the run with its own error
@@ -214,13 +179,13 @@ class RunExecution:
             elif self._tracking is not None:
                 self._tracking.abandon()  # the graph has ended, and only MLflow may still be working
             return
-        running, grace, again = self._runner.running, self.options.grace, self._stops > 0
+        grace, again = self.options.grace, self._stops > 0
         self._stops += 1
         self._executor.stop()
         _log.info("signal received", extra={"signal": number.name})
         effect = "ranks are ended at once" if again else f"ranks have {grace:g} s to end; another one ends them at once"
         self._recorder.note(None, f"stopped by {number.name}: {effect}")
-        self._create_task(running.kill() if again else running.stop(grace))
+        self._create_task(self._runner.kill() if again else self._runner.stop())
 
     def _cancel(self) -> None:
         """Cancel the nodes for which a user has requested it since the last call."""

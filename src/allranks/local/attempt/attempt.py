@@ -12,58 +12,34 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from allranks.contract.commands import starts
 from allranks.contract.mpi import Mpi
 from allranks.contract.produce import processes
 from allranks.contract.templating import output_path
 from allranks.history.node_records import job_name
-from allranks.history.recorder import RunRecorder
 from allranks.history.records import Status, StepRecord
 from allranks.images import rootfs
-from allranks.local import interpreters, rank_environment
+from allranks.local import rank_environment
 from allranks.local.attempt import collect, stage
-from allranks.local.attempt.digests import FileDigests
-from allranks.local.attempt.environment import JobSettings, RankProgram, rank_programs
+from allranks.local.attempt.environment import RankProgram, rank_programs
 from allranks.local.attempt.monitor import AttemptMonitor
-from allranks.local.attempt.running_steps import RunningSteps, StepStops, judged, run_io
-from allranks.local.attempt.stage import TMP, InstanceFolders, InstancePaths, TemporaryFolder, temporary_folders
+from allranks.local.attempt.running_steps import StepStops, judged, run_io
+from allranks.local.attempt.services import Services
+from allranks.local.attempt.stage import TMP, InstanceFolders, TemporaryFolder, temporary_folders
 from allranks.local.attempt.start import Start, instance_specs, plan_start
-from allranks.local.forkserver.choice import ForkServers
-from allranks.local.instances.instance import Instance, InstanceKind
-from allranks.local.instances.supervisor import Event, ForkServerSpec, Supervisor
-from allranks.local.options import Options
+from allranks.local.instances.instance import Instance
+from allranks.local.instances.supervisor import Event, ForkServerSpec
+from allranks.local.run_context import RunContext
 from allranks.local.scope import Scope
 from allranks.local.tracking import server, tracked_runs
-from allranks.local.tracking.client import Tracking
 from allranks.plan import values
-from allranks.plan.graph import Plan, Step
+from allranks.plan.graph import Step
 from allranks.plan.ports import PRIMITIVES
 from allranks.sdk.paths import is_downloadable
 from allranks.verdict import judge, signatures
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class AttemptContext:
-    """The objects that all attempts of one run share. temporary: the folder for the instances' own /tmp"""
-
-    plan: Plan
-    options: Options
-    job: JobSettings
-    recorder: RunRecorder
-    supervisor: Supervisor
-    kind: InstanceKind
-    tracking: Tracking
-    mlflow_server: server.MlflowServer
-    running: RunningSteps
-    fork_servers: ForkServers
-    temporary: Path
-    file_digests: FileDigests
-    paths: InstancePaths
-    injector: Any = None
 
 
 @dataclass(eq=False)
@@ -74,7 +50,8 @@ class Attempt:
     gpus:      for each instance, the variables that select its GPUs
     """
 
-    context: AttemptContext
+    context: RunContext
+    services: Services
     scope: Scope
     step: Step
     record: StepRecord
@@ -84,12 +61,12 @@ class Attempt:
 
     def __post_init__(self) -> None:
         self._folder = Path(self.record.folder)
-        self._launch = rank_environment.launch_of(self.step, self.instances, self.context.kind)
-        self._interpreter = interpreters.of_environment(self.step.environment, self.context.plan.source)
+        self._launch = rank_environment.launch_of(self.step, self.instances, self.services.kind)
+        self._interpreter = self.context.interpreter_of(self.step)
         self._root = rootfs.of(self._interpreter)
         self._debug = self.context.options.debug if self.context.options.debugs(self.record.name) else None
         self._resolved = values.resolved_inputs(self.step.inputs, self.scope.lookup)
-        name = job_name(self.context.job.run, self.record.name)
+        name = job_name(self.context.run.id, self.record.name)
         self._places = [
             (output, collect.place_of(output, self.scope.output_path_of(self.step, output), self._folder, name))
             for output in self.step.outputs
@@ -103,11 +80,11 @@ class Attempt:
         """Run all stages. The record gets the status, the verdict, the ranks and the outputs."""
         with self._timed("prepare"):
             if self._debug is None:
-                prepared = self.context.fork_servers.prepare(self.step, self.scope, self.gpus[0])
+                prepared = self.services.fork_servers.prepare(self.step, self.scope, self.gpus[0])
                 self._fork_server = await prepared
             staged = await self._stage()
             await self._track()
-        if self.context.running.is_ending(self.record.name):
+        if self.services.running.is_ending(self.record.name):
             self.record.status = Status.CANCELED
             return
         with self._place(staged) as places:
@@ -118,11 +95,10 @@ class Attempt:
         with self._timed("collect"):
             await self._collect(staged)
             self._judge()
-            await tracked_runs.end(self.context.tracking, self.context.recorder, self.record)
+            await tracked_runs.end(self.services.tracking, self.context.recorder, self.record)
 
     async def _stage(self) -> list[InstanceFolders]:
         """Make the folders of the step on each instance, with its code and inputs."""
-        context = self.context
         prepare = functools.partial(
             stage.prepare,
             self.step,
@@ -130,7 +106,7 @@ class Attempt:
             self._resolved,
             self._places,
             len(self.instances),
-            mounts=context.kind.isolated,
+            mounts=self.services.kind.isolated,
             stop=self.stops.staging,
         )
         staged = await run_io(prepare, in_thread=bool(self.step.code or self._resolved))
@@ -139,19 +115,19 @@ class Attempt:
 
     async def _track(self) -> None:
         """Create the MLflow run of the attempt, if it gets one, and start a server if the step's mlflow needs one."""
-        context, record = self.context, self.record
+        services, recorder, record = self.services, self.context.recorder, self.record
         record.mlflow_run_id = None
-        if context.tracking.tracks(self.step):
+        if services.tracking.tracks(self.step):
             record.mlflow_run_id = await tracked_runs.create(
-                context.tracking, context.recorder, context.job.experiment, context.job.run, record
+                services.tracking, recorder, services.job.experiment, services.job.run, record
             )
         if record.mlflow_run_id and server.is_needed(self.step, self._interpreter):
             try:
-                self._server = await context.mlflow_server.address()
+                self._server = await services.mlflow_server.address()
             except OSError as error:
-                context.recorder.note(record, f"MLflow gets no metrics of this step: its server did not start: {error}")
+                recorder.note(record, f"MLflow gets no metrics of this step: its server did not start: {error}")
             else:
-                context.recorder.known |= {self._server.token}
+                recorder.known |= {self._server.token}
 
     @contextlib.contextmanager
     def _place(self, staged: Sequence[InstanceFolders]) -> Iterator[list[tuple[TemporaryFolder, tuple[str, ...]]]]:
@@ -159,11 +135,11 @@ class Attempt:
 
         The paths of its ports lead through that folder where a shell would not read them as one word.
         """
-        paths = self.context.paths
+        paths = self.services.paths
         keep = [paths.of(self._interpreter, self._resolved, instance.ports) for instance in staged]
         data = {port.name for port in self._resolved if port.type not in PRIMITIVES}
-        own_tmp = self.context.kind.isolated and not any(TMP in paths for paths in keep)
-        with temporary_folders(self.context.temporary, len(keep), own_tmp=own_tmp) as folders:
+        own_tmp = self.services.kind.isolated and not any(TMP in paths for paths in keep)
+        with temporary_folders(self.context.workspace.temporary, len(keep), own_tmp=own_tmp) as folders:
             for instance, folder in zip(staged, folders, strict=True):
                 stage.link(instance.ports, data, Path(folder.path), folder.seen)
             yield list(zip(folders, keep, strict=True))
@@ -172,45 +148,33 @@ class Attempt:
         self, staged: Sequence[InstanceFolders], places: Sequence[tuple[TemporaryFolder, tuple[str, ...]]]
     ) -> tuple[list[RankProgram], Start]:
         """Return the program of each rank, with its environment, and what starts the ranks."""
-        context, step, record = self.context, self.step, self.record
+        services, step, record = self.services, self.step, self.record
         machine = rank_environment.machine_variables(
             os.environ, self._interpreter, len(processes(self._launch)), mpirun=isinstance(step.distribution, Mpi)
         )
         variables = [
-            machine | ({} if context.kind.isolated else {"TMPDIR": folder.seen}) | gpu
+            machine | ({} if services.kind.isolated else {"TMPDIR": folder.seen}) | gpu
             for (folder, _), gpu in zip(places, self.gpus, strict=True)
         ]
-        job = replace(context.job, shell=rootfs.shell(self._root)) if self._root else context.job
+        job = replace(services.job, shell=rootfs.shell(self._root)) if self._root else services.job
         if self._server is not None:
             job = replace(job, tracking_uri=self._server.uri, tracking_token=self._server.token)
             excepted = machine.get("no_proxy", machine.get("NO_PROXY", ""))
             machine["no_proxy"] = ",".join(filter(None, (excepted, self._server.host)))
-        if context.injector is not None:
-            variables = [each | context.injector.variables(record, number) for number, each in enumerate(variables)]
+        if services.injector is not None:
+            variables = [each | services.injector.variables(record, number) for number, each in enumerate(variables)]
             if any("LD_PRELOAD" in each for each in variables):
                 self._fork_server = None
         own_variables = rank_environment.variables_of(step, self.scope)
         if self._debug is not None:  # its interpreters import what opens the debugger before the script
             own_variables |= self._debug.variables(record.name, self._folder, own_variables)
-        ranks = list(
-            rank_programs(
-                job,
-                step,
-                record,
-                self._launch,
-                context.kind,
-                self._resolved,
-                staged,
-                own_variables,
-                variables,
-            )
-        )
+        ranks = list(rank_programs(job, step, record, self._launch, services.kind, staged, own_variables, variables))
         ports = [instance.ports for instance in staged]
         start = plan_start(
             step,
             record,
             self._launch,
-            context.kind,
+            services.kind,
             ranks,
             variables,
             instance_specs(step, self.instances, places, ports, self._root),
@@ -220,28 +184,29 @@ class Attempt:
 
     async def _start_and_monitor(self, ranks: Sequence[RankProgram], start: Start) -> None:
         """Start the ranks, and wait until all processes of the attempt have ended."""
-        context, record = self.context, self.record
+        services, recorder, record = self.services, self.context.recorder, self.record
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         record.status = Status.RUNNING
-        context.recorder.changed(record)
+        recorder.changed(record)
         async with contextlib.AsyncExitStack() as stack:
             stack.enter_context(_removed_at_end(start.folder))
-            stack.enter_context(context.running.launching(record.name, start.agents))
+            stack.enter_context(services.running.launching(record.name, start.agents))
             reports = {rank.process.rank: rank.report for rank in ranks}
             evicting: Callable[[], bool] = bool
-            if context.injector is not None:
-                start = replace(start, specs=context.injector.delayed(record, start.specs))
+            if services.injector is not None:
+                start = replace(start, specs=services.injector.delayed(record, start.specs))
                 agents = {agent: spec.index for agent, spec in zip(start.agents, start.specs, strict=True)}
-                evicting = await stack.enter_async_context(context.injector.during(record, agents, reports))
+                evicting = await stack.enter_async_context(services.injector.during(record, agents, reports))
             launched: dict[str, str] = {}
             for rank, agent in enumerate(start.agents):
-                if self.stops.staging.is_set() or context.running.is_ending(record.name):
+                if self.stops.staging.is_set() or services.running.is_ending(record.name):
                     break  # a signal only reaches launched agents
                 launched[agent] = f"instance {rank} ({self.instances[rank].hostname})"
-                await start.send(context.supervisor, rank, events)
-            await context.fork_servers.prepare_followers(self.step, self.scope)
+                programs = start.launching.programs[rank]
+                await services.supervisor.launch(agent, start.specs[rank], programs, events, start.fork_server)
+            await services.fork_servers.prepare_followers(self.step, self.scope)
             # The ranks are starting, so there is time for what need not precede them.
-            context.recorder.flush()
+            recorder.flush()
             monitor = AttemptMonitor(
                 self.step,
                 record,
@@ -249,17 +214,17 @@ class Attempt:
                 events,
                 start,
                 reports,
-                context.options,
-                context.recorder,
-                context.supervisor,
+                self.context.options,
+                recorder,
+                services.supervisor,
                 held=self._debug is not None,
                 evicting=evicting,
-                stopping=functools.partial(context.running.is_ending, record.name),
+                stopping=functools.partial(services.running.is_ending, record.name),
             )
             await monitor.until_gone()
             # The reports have been read, and a failure in them has the text of its exception.
             files = {*(rank.log for rank in record.ranks), str(start.log)}
-            await collect.mask_logs(context.recorder, record, [*files, *map(str, reports.values())])
+            await collect.mask_logs(recorder, record, [*files, *map(str, reports.values())])
 
     @contextlib.asynccontextmanager
     async def _followed(self) -> AsyncIterator[None]:
@@ -268,7 +233,7 @@ class Attempt:
             yield
             return
         note = functools.partial(self.context.recorder.note, self.record)
-        task = asyncio.create_task(self._debug.follow(self._folder, note, self.context.running.kill))
+        task = asyncio.create_task(self._debug.follow(self._folder, note, self.services.running.kill))
         try:
             yield
         finally:
@@ -283,8 +248,7 @@ class Attempt:
                 await run_io(functools.partial(collect.list_left, record, places), in_thread=bool(places))
             return
         ports = [instance.ports for instance in staged]
-        digests = self.context.file_digests
-        save = functools.partial(collect.save, record, places, ports, self.stops.saving, digests)
+        save = functools.partial(collect.save, record, places, ports, self.stops.saving, self.services.file_digests)
         with judged(record):
             await run_io(save, in_thread=bool(places))
             await self._upload()
@@ -297,7 +261,7 @@ class Attempt:
             uri = self.scope.output_path_of(self.step, output)
             if uri is None or not is_downloadable(uri) or record.status is not Status.COMPLETED:
                 continue
-            uri = output_path(uri, name=job_name(context.job.run, record.name), output_name=output.name)
+            uri = output_path(uri, name=job_name(context.run.id, record.name), output_name=output.name)
             if context.options.offline:
                 context.recorder.note(record, f"output {output.name} is not uploaded to {uri}, because of --offline")
                 continue
@@ -309,7 +273,7 @@ class Attempt:
     def _judge(self) -> None:
         """Add advice on a failure with a known cause."""
         if self.record.verdict:
-            isolated = self.context.kind.isolated
+            isolated = self.services.kind.isolated
             self.record.verdict = judge.with_advice(self.record.verdict, self._advice, isolated=isolated)
 
     def _advice(self, known: signatures.Known) -> tuple[str, str] | None:

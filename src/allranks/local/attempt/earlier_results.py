@@ -5,15 +5,15 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from allranks.history.recorder import RunRecorder
 from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.local import installed, interpreters
 from allranks.local.attempt.digests import Digests
 from allranks.local.attempt.running_steps import StepStops
 from allranks.local.rank_environment import variables_of
+from allranks.local.run_context import RunContext
 from allranks.local.scope import Scope
 from allranks.local.selection import Mode
 from allranks.plan import digest, values
@@ -76,43 +76,34 @@ class Keys:
 _NO_KEYS = Keys()
 
 
-@dataclass(eq=False)
 class EarlierResults:
-    """The earlier results for the steps of one run.
+    """The earlier results for the steps of one run."""
 
-    source:      the pipeline's file
-    force_rerun: whether results are ignored, except for steps in mode REUSE
-    origin:      the run whose results the steps in mode REUSE take; None: any run with a result for the same inputs
-    earlier:     this run as it was before it continued with the latest code, whose valid results are kept
-    """
-
-    recorder: RunRecorder
-    digests: Digests
-    source: str
-    _: KW_ONLY
-    force_rerun: bool = False
-    origin: RunRecord | None = None
-    earlier: RunRecord | None = None
-
-    def __post_init__(self) -> None:
+    def __init__(self, context: RunContext, digests: Digests) -> None:
+        self._context = context
+        self._digests = digests
         self._keys: dict[str, Keys] = {}
         # Cached for the run, because it reads several folders.
         self._installed = functools.cache(installed.of)
-        self._save_packages = functools.cache(lambda text, path: self.recorder.packages(text, installed.versions(path)))
+        self._save_packages = functools.cache(
+            lambda text, path: context.recorder.packages(text, installed.versions(path))
+        )
 
     async def find(
         self, scope: Scope, step: Step, record: StepRecord, mode: Mode, stops: StepStops
     ) -> EarlierResult | None:
         """Return the result that the step may reuse, or None."""
-        if mode is Mode.REUSE and self.origin is not None:
-            return _result(self.origin, record.name)
+        context = self._context
+        if mode is Mode.REUSE and context.origin is not None:
+            return _result(context.origin, record.name)
         self._keys[record.name] = keys = await self._keys_of(scope, step, record, stops)
-        if self.earlier is not None and (own := _result(self.earlier, record.name)) and own.step.key == keys.own:
+        if context.earlier is not None and (own := _result(context.earlier, record.name)) and own.step.key == keys.own:
             return own
-        is_ignored = mode is Mode.FRESH or (self.force_rerun and mode is not Mode.REUSE)
+        forced = context.options.force_rerun or context.plan.force_rerun
+        is_ignored = mode is Mode.FRESH or (forced and mode is not Mode.REUSE)
         if is_ignored or keys.shared is None:
             return None
-        earlier = self.recorder.recall(keys.shared)
+        earlier = context.recorder.recall(keys.shared)
         return None if earlier is None else EarlierResult(*earlier)
 
     def take_keys(self, record: StepRecord) -> Keys:
@@ -122,8 +113,8 @@ class EarlierResults:
         """Return why a step in mode REUSE cannot reuse a result. found: a result that is no longer intact"""
         if found is not None:
             return f"its outputs in run {found.run} have changed or are gone, so they cannot be reused"
-        if self.origin is not None:
-            return f"it did not complete in run {self.origin.id}, so there is no result to reuse"
+        if self._context.origin is not None:
+            return f"it did not complete in run {self._context.origin.id}, so there is no result to reuse"
         if not step.deterministic:
             return "its component is not deterministic, so its earlier results are not reused; select this step too"
         return "no earlier run has a result for the same code and inputs; to run it first: --until"
@@ -132,9 +123,11 @@ class EarlierResults:
         """Return the keys of a step's result, and record what else they depend on."""
         ports = values.resolved_inputs(step.inputs, scope.lookup)
         # No other run reuses the result of a step that is not deterministic, so its data need not be read.
-        inputs = await self.digests.of_inputs(ports, stops.staging) if step.deterministic else self.digests.known(ports)
+        inputs = (
+            await self._digests.of_inputs(ports, stops.staging) if step.deterministic else self._digests.known(ports)
+        )
         record.data = {port.name: found for port in ports if (found := inputs[port.name]) and found != port.value}
-        interpreter = interpreters.described(step.environment, self.source)
+        interpreter = interpreters.described(step.environment, self._context.plan.source)
         record.interpreter = str(interpreter)
         self._save_packages(record.interpreter, interpreter.path)
         own = key(step, inputs, variables_of(step, scope))

@@ -24,7 +24,6 @@ from allranks.local.launchers.launching import rank_name
 from allranks.plan import mltable
 from allranks.plan.graph import Parallel, Step
 from allranks.plan.ports import PRIMITIVES
-from allranks.plan.values import ResolvedInput
 
 MINI_BATCH_PROGRAM = f"{SOURCE}/allranks/local/parallel/program.py"
 MINI_BATCHES = "mini-batches"
@@ -65,7 +64,6 @@ def rank_programs(
     record: StepRecord,
     launch: Launch,
     kind: InstanceKind,
-    resolved: Sequence[ResolvedInput],
     prepared: Sequence[InstanceFolders],
     own_variables: Mapping[str, str],
     machine_variables: Sequence[Mapping[str, str]],
@@ -82,10 +80,11 @@ def rank_programs(
         commands = [
             mini_batch_command(step, step.parallel, record, instance, rank) for rank, instance in enumerate(prepared)
         ]
-    parameters = {port.name: port.value for port in resolved if port.type in PRIMITIVES and port.value is not None}
+    primitives = [port.name for port in step.inputs if port.type in PRIMITIVES]
     record.ranks = []
     for process in processes(launch):
         instance = prepared[process.instance_rank]
+        inputs = {name: value for name, value in instance.ports.inputs.items() if value is not None}
         job = Job(
             run_id=job_name(settings.run, record.name),
             root_run_id=settings.run,
@@ -93,9 +92,9 @@ def rank_programs(
             tracking_uri=settings.tracking_uri if record.mlflow_run_id else None,
             mlflow_run_id=record.mlflow_run_id,
             tracking_token=settings.tracking_token,
-            inputs={name: value for name, value in instance.ports.inputs.items() if value is not None},
+            inputs=inputs,
             outputs=instance.ports.outputs,
-            parameters=parameters,
+            parameters={name: inputs[name] for name in primitives if name in inputs},
         )
         # Each attempt has its own report file, so that an earlier failure does not count for a retry.
         report_file = folder / "reports" / f"{record.attempt}_rank_{process.rank}.jsonl"

@@ -11,120 +11,51 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from allranks.history.recorder import RunRecorder
-from allranks.history.records import Point, RunRecord, Status, StepRecord, Verdict
-from allranks.local import gpus, interpreters, rank_environment
-from allranks.local.attempt.attempt import Attempt, AttemptContext
-from allranks.local.attempt.digests import Digests, FileDigests
+from allranks.history.records import Point, Status, StepRecord, Verdict
+from allranks.local import gpus, rank_environment
+from allranks.local.attempt.attempt import Attempt
+from allranks.local.attempt.digests import Digests
 from allranks.local.attempt.earlier_results import EarlierResult, EarlierResults, is_intact, restore
-from allranks.local.attempt.environment import JobSettings
-from allranks.local.attempt.running_steps import RunningSteps, StepStops, judged, run_io
-from allranks.local.attempt.stage import InstancePaths
-from allranks.local.forkserver.choice import ForkServers
+from allranks.local.attempt.running_steps import StepStops, judged, run_io
+from allranks.local.attempt.services import Services
 from allranks.local.instances import temporary
-from allranks.local.instances.instance import InstanceKind
-from allranks.local.instances.supervisor import Supervisor
-from allranks.local.options import Options
+from allranks.local.run_context import RunContext
 from allranks.local.scope import Scope
 from allranks.local.selection import Mode
 from allranks.local.slots import Machines, Share
-from allranks.local.tracking.client import Tracking, TrackingError
-from allranks.local.tracking.server import MlflowServer
+from allranks.local.tracking.client import TrackingError
 from allranks.plan import values
-from allranks.plan.graph import Plan, Step
-from allranks.workspace import Workspace
+from allranks.plan.graph import Step
 
 _log = logging.getLogger(__name__)
 
 
 class CommandRunner:
-    """Run the commands of the steps of one run. Update and save each step's record, and notify the observer.
+    """Run the commands of the steps of one run. Update and save each step's record, and notify the observer."""
 
-    gpus:    of this machine that the engine may use
-    origin:  the run whose results the steps in mode REUSE take; None: any run with a result for the same inputs
-    earlier: this run as it was before it continued with the latest code
-    injector: the `Injector` of allranks-lab; None without faults
-    """
-
-    def __init__(
-        self,
-        plan: Plan,
-        options: Options,
-        run: RunRecord,
-        workspace: Workspace,
-        recorder: RunRecorder,
-        supervisor: Supervisor,
-        kind: InstanceKind,
-        tracking: Tracking,
-        gpus: Sequence[str],
-        origin: RunRecord | None = None,
-        earlier: RunRecord | None = None,
-        injector: Any = None,
-    ) -> None:
-        self._options = options
-        self._run = run
-        self._recorder = recorder
-        self._gpus = gpus
-        self._earlier = earlier
-        self._injector = injector
+    def __init__(self, context: RunContext, services: Services) -> None:
+        self._context = context
+        self._services = services
+        self._recorder = context.recorder
         self._machines = Machines()
-        self._file_digests = FileDigests(workspace.file_digests)
-        self._context = AttemptContext(
-            plan,
-            options,
-            JobSettings(
-                run.id,
-                plan.experiment or plan.name,
-                workspace.tracking_uri,
-                shutil.which("bash") or "/bin/sh",
-            ),
-            recorder,
-            supervisor,
-            kind,
-            tracking,
-            MlflowServer(supervisor, workspace, Path(run.folder)),
-            RunningSteps(supervisor, tracking),
-            ForkServers(supervisor, kind, plan.source, tracking.tracks, self._is_cold),
-            workspace.temporary,
-            self._file_digests,
-            InstancePaths(str(workspace.root)),
-            injector,
-        )
-        asyncio.get_running_loop().run_in_executor(None, temporary.sweep, workspace.temporary)
-        self._digests = Digests(self._file_digests)
-        for record in (*run.steps, *(earlier.steps if earlier else ())):
+        asyncio.get_running_loop().run_in_executor(None, temporary.sweep, context.workspace.temporary)
+        self._digests = Digests(services.file_digests)
+        for record in (*context.run.steps, *(context.earlier.steps if context.earlier else ())):
             if record.status is Status.COMPLETED:
                 self._digests.add(record.outputs)
-        self._results = EarlierResults(
-            recorder,
-            self._digests,
-            plan.source,
-            force_rerun=options.force_rerun or plan.force_rerun,
-            origin=origin,
-            earlier=earlier,
-        )
-
-    @property
-    def running(self) -> RunningSteps:
-        return self._context.running
-
-    def _is_cold(self, step: Step) -> bool:
-        """Return whether the ranks of a step start as new processes. Old interpreters have no fork server."""
-        interpreter = interpreters.of_environment(step.environment, self._context.plan.source)
-        return self._options.cold or not interpreters.runs_fork_server(interpreter)
+        self._results = EarlierResults(context, self._digests)
 
     async def reuse(self, scope: Scope, step: Step, record: StepRecord, mode: Mode) -> bool:
         """Reuse an earlier result if the mode allows it and there is one. Return whether the step has ended.
 
         Without a result, a step in mode REUSE fails. Needs no slots. Raise OSError if this machine's disk is full.
         """
-        if self._options.debugs(record.name):
+        if self._context.options.debugs(record.name):
             mode = Mode.FRESH
         is_required = mode is Mode.REUSE
         status = record.status
-        with self.running.stoppable(record.name) as stops, judged(record):
+        with self._services.running.stoppable(record.name) as stops, judged(record):
             earlier = await self._results.find(scope, step, record, mode, stops)
             if earlier is not None:
                 await self._reuse_result(scope, step, record, stops, earlier)
@@ -141,35 +72,36 @@ class CommandRunner:
     async def attempt(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
         """Run one attempt of the step with a share of the machine, and another one whenever an instance was evicted, as
         Azure ML does, on fewer instances if the step is elastic. Raise OSError if this machine's disk is full."""
-        await self._attempt(scope, step, record, share)
-        if self._injector is None:
-            return
-        is_ending = functools.partial(self.running.is_ending, record.name)
-        count, minimum = step.instance_count, rank_environment.minimum_instances(step, scope)
-        while remaining := await self._injector.next_instances(record, is_ending, count, minimum):
+        context, services, whole = self._context, self._services, step
+        while True:
+            record.status, record.started = Status.PREPARING, time.time()
+            self._begin(scope, step, record)
+            self._recorder.changed(record)
+            gpus_of_instances = gpus.of_instances(step, context.options.gpus, context.gpus, share.gpus)
+            indexes = self._machines.take(step.instance_count)
+            data = {"node": record.name, "attempt": record.attempt}
+            _log.info("attempt started", extra=data | {"instances": step.instance_count, "gpus": len(share.gpus)})
+            seconds: dict[str, float] = {}
+            try:
+                with services.running.stoppable(record.name) as stops, judged(record):
+                    instances = services.kind.instances(indexes)
+                    attempt = Attempt(context, services, scope, step, record, stops, instances, gpus_of_instances)
+                    seconds = attempt.seconds
+                    await attempt.run()
+            finally:
+                self._machines.give(indexes)
+            _log.info("attempt ended", extra=data | {"status": record.status.value, "seconds": seconds})
+            self._save(record)
+            remaining = await self._instances_after_eviction(scope, whole, record)
+            if not remaining:
+                return
+            step = replace(whole, instance_count=remaining)
             record.attempt += 1
-            await self._attempt(scope, replace(step, instance_count=remaining), record, share)
 
-    async def _attempt(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
-        record.status, record.started = Status.PREPARING, time.time()
-        self._begin(scope, step, record)
-        self._recorder.changed(record)
-        gpus_of_instances = gpus.of_instances(step, self._options.gpus, self._gpus, share.gpus)
-        indexes = self._machines.take(step.instance_count)
-        data = {"node": record.name, "attempt": record.attempt}
-        _log.info("attempt started", extra=data | {"instances": step.instance_count, "gpus": len(share.gpus)})
-        seconds: dict[str, float] = {}
-        try:
-            with self.running.stoppable(record.name) as stops, judged(record):
-                instances = self._context.kind.instances(indexes)
-                attempt = Attempt(self._context, scope, step, record, stops, instances, gpus_of_instances)
-                seconds = attempt.seconds
-                await attempt.run()
-        finally:
-            self._machines.give(indexes)
+    def _save(self, record: StepRecord) -> None:
+        """Save the record of an attempt that has ended, and with which key its result can be found."""
         if record.ended is None:
             record.ended = time.time()
-        _log.info("attempt ended", extra=data | {"status": record.status.value, "seconds": seconds})
         key = None
         if record.status is Status.COMPLETED:
             remove = functools.partial(shutil.rmtree, Path(record.folder) / "instances", ignore_errors=True)
@@ -177,9 +109,22 @@ class CommandRunner:
             self._digests.add(record.outputs)
             keys = self._results.take_keys(record)
             # Whoever debugs a step may have changed what it computes, and so may a fault.
-            injected = any((each.node, each.attempt) == (record.name, record.attempt) for each in self._run.faults)
-            record.key, key = keys.own, None if injected or self._options.debugs(record.name) else keys.shared
+            faults = self._context.run.faults
+            is_changed = self._context.options.debugs(record.name) or any(
+                (each.node, each.attempt) == (record.name, record.attempt) for each in faults
+            )
+            record.key, key = keys.own, None if is_changed else keys.shared
         self._recorder.changed(record, key)
+
+    async def _instances_after_eviction(self, scope: Scope, step: Step, record: StepRecord) -> int | None:
+        """Return on how many instances an evicted step starts again; None if it does not."""
+        injector = self._services.injector
+        if injector is None:
+            return None
+        is_ending = functools.partial(self._services.running.is_ending, record.name)
+        minimum = rank_environment.minimum_instances(step, scope)
+        remaining: int | None = await injector.next_instances(record, is_ending, step.instance_count, minimum)
+        return remaining
 
     async def curve(self, record: StepRecord, metric: str) -> Sequence[Point]:
         """Return what a running step has logged of a metric so far. What its runtime does not report is in MLflow; if
@@ -188,19 +133,21 @@ class CommandRunner:
         if reported or record.mlflow_run_id is None:
             return tuple(reported)
         with contextlib.suppress(TrackingError):
-            return await self._context.tracking.curve(record.mlflow_run_id, metric)
+            return await self._services.tracking.curve(record.mlflow_run_id, metric)
         return ()
 
     async def cancel(self, path: str) -> None:
         """Cancel the running steps at this path and below it. The second call kills their ranks immediately."""
         _log.info("cancellation requested", extra={"node": path})
-        await self.running.cancel(path)
+        await self._services.running.cancel(path)
 
-    def close(self) -> None:
-        """Close the runner's files. No step may be running."""
-        if self._injector is not None:
-            self._injector.close()
-        self._file_digests.close()
+    async def stop(self) -> None:
+        """Cancel all running steps, which have the run's grace period."""
+        await self._services.running.stop(self._context.options.grace)
+
+    async def kill(self) -> None:
+        """Kill the ranks of all running steps."""
+        await self._services.running.kill()
 
     def _begin(self, scope: Scope, step: Step, record: StepRecord) -> None:
         record.ended, record.verdict, record.progress, record.ranks = None, None, None, []
@@ -219,11 +166,12 @@ class CommandRunner:
         self, scope: Scope, step: Step, record: StepRecord, stops: StepStops, result: EarlierResult
     ) -> None:
         run, earlier = result.run, result.step
-        intact = functools.partial(is_intact, earlier, stops.staging, self._file_digests)
+        intact = functools.partial(is_intact, earlier, stops.staging, self._services.file_digests)
         if not await run_io(intact, in_thread=bool(earlier.outputs)):
             self._recorder.note(record, f"its outputs in run {run} have changed or are gone, so they are not reused")
             return
-        if self._earlier is not None and self._earlier.find(record.name) is earlier:
+        before = self._context.earlier
+        if before is not None and before.find(record.name) is earlier:
             restore(record, earlier)
             return
         self._begin(scope, step, record)

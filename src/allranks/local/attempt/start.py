@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from allranks.local.attempt.environment import RankProgram
 from allranks.local.attempt.stage import Ports, TemporaryFolder
 from allranks.local.forkserver import shims
 from allranks.local.instances.instance import Instance, InstanceKind
-from allranks.local.instances.supervisor import Event, ForkServerSpec, InstanceSpec, Program, Supervisor
+from allranks.local.instances.supervisor import ForkServerSpec, InstanceSpec, Program
 from allranks.local.launchers.by_distribution import LAUNCHERS
 from allranks.local.launchers.launching import LAUNCHER_FOLDER, Assignment, LaunchedPrograms
 from allranks.plan.graph import Step
@@ -40,12 +39,6 @@ class Start:
     specs: Sequence[InstanceSpec]
     agents: Sequence[str]
     fork_server: ForkServerSpec | None
-
-    async def send(self, supervisor: Supervisor, rank: int, events: asyncio.Queue[Event | None]) -> None:
-        """Start the programs on one instance. Its events go to the queue."""
-        await supervisor.launch(
-            self.agents[rank], self.specs[rank], self.launching.programs[rank], events, self.fork_server
-        )
 
 
 def plan_start(

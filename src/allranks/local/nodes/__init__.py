@@ -6,21 +6,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from allranks.history.records import StepRecord
 from allranks.local.nodes import loops, pipeline, sweep
-from allranks.local.nodes.pipeline import Execution, NodeRunner
-from allranks.local.scope import Scope
+from allranks.local.nodes.pipeline import NodeRunner
 from allranks.plan.graph import Condition, DoWhile, ParallelFor, Pipeline, StandIn, Step, Sweep
-
-
-async def _run(execution: Execution, scope: Scope, node: Step, record: StepRecord) -> None:
-    """Run the command on its ranks, or reuse an earlier result."""
-    await execution.run_step(scope, node, record)
-
 
 RUNNERS: Mapping[type[Any], NodeRunner] = MappingProxyType(
     {
-        Step: _run,
+        Step: lambda execution, scope, node, record: execution.run_step(scope, node, record),
         Pipeline: pipeline.run,
         Condition: pipeline.run_condition,
         DoWhile: loops.run_do_while,

@@ -1,0 +1,42 @@
+"""What the attempts of one run use together: its processes, its MLflow runs, and what was read for it already."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from allranks.local.attempt.digests import FileDigests
+from allranks.local.attempt.environment import JobSettings
+from allranks.local.attempt.running_steps import RunningSteps
+from allranks.local.attempt.stage import InstancePaths
+from allranks.local.forkserver.choice import ForkServers
+from allranks.local.instances.supervisor import INSTANCE_KINDS, Supervisor
+from allranks.local.run_context import RunContext
+from allranks.local.tracking.client import Tracking
+from allranks.local.tracking.server import MlflowServer
+
+
+class Services:
+    """The services of one run. injector: the `Injector` of allranks-lab; None without faults"""
+
+    def __init__(self, context: RunContext, supervisor: Supervisor, tracking: Tracking, injector: Any = None) -> None:
+        plan, run, workspace = context.plan, context.run, context.workspace
+        self.supervisor = supervisor
+        self.tracking = tracking
+        self.injector = injector
+        self.kind = INSTANCE_KINDS[supervisor.kind]
+        self.running = RunningSteps(supervisor, tracking)
+        self.mlflow_server = MlflowServer(supervisor, workspace, Path(run.folder))
+        self.fork_servers = ForkServers(supervisor, self.kind, plan.source, tracking.tracks, context.is_cold)
+        self.file_digests = FileDigests(workspace.file_digests)
+        self.paths = InstancePaths(str(workspace.root))
+        self.job = JobSettings(
+            run.id, plan.experiment or plan.name, workspace.tracking_uri, shutil.which("bash") or "/bin/sh"
+        )
+
+    def close(self) -> None:
+        """Close the files. No step may be running."""
+        if self.injector is not None:
+            self.injector.close()
+        self.file_digests.close()
