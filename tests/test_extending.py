@@ -68,7 +68,7 @@ async def _run_constant(execution: Execution, scope: Scope, node: Constant, reco
 
 
 def test_a_node_kind(run_steps, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("allranks.local.run_execution.RUNNERS", {**RUNNERS, Constant: _run_constant})
+    monkeypatch.setattr("allranks.local.executor.RUNNERS", {**RUNNERS, Constant: _run_constant})
     node = Constant("answer", "42", outputs=(Output("value", "integer"),))
     record = run_steps(plan=Plan("p", Graph((node,))))
     assert record.status is Status.COMPLETED

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from allranks.contract.layout import Layout
-from allranks.local.doctor import LAUNCHES, LAYOUTS, Launch, run_trial
+from allranks.doctor import LAUNCHES, LAYOUTS, Launch, run_trial
 from allranks.workspace import Workspace
 
 PROJECT = Path(__file__).resolve().parents[2]

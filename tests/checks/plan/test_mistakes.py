@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from allranks import doctor
 from allranks.api import jobs
 from allranks.checks import rules_of
 from allranks.checks.plan import OF_KEYS, findings, launchers, of_keys, warnings
@@ -16,7 +17,6 @@ from allranks.contract.launch import Distribution, Launch
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import Problem
-from allranks.local import doctor
 from allranks.plan.environment import Environment, registered
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, Input, Literal, Output

@@ -12,11 +12,11 @@ from allranks.api import jobs
 from allranks.errors import InputError, Problem
 from allranks.history import secret_values, stored
 from allranks.history.store import Store
-from allranks.local.scheduler import reading
-from allranks.local.scheduler.ledger import CREATED, Ledger, SchedulesPlace
 from allranks.plan import codec
 from allranks.plan.graph import Plan
 from allranks.plan.secrets import restored
+from allranks.scheduler import reading
+from allranks.scheduler.ledger import CREATED, Ledger, SchedulesPlace
 from allranks.schedules import finding
 from allranks.workspace import Workspace
 from allranks_client import local_jobs, run_history

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from allranks.contract.layout import Layout
-from allranks.local.doctor import TORCHRUN, Launch
+from allranks.doctor import TORCHRUN, Launch
 from allranks.local.stacks import ACCELERATE, DEEPSPEED, HOROVOD, LIGHTNING, MPI, PYTORCH, RAY, TENSORFLOW
 
 STACKS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from allranks.contract.layout import Layout
-from allranks.local.doctor import TORCHRUN, Launch
+from allranks.doctor import TORCHRUN, Launch
 from allranks.local.stacks import ACCELERATE, DEEPSPEED, HOROVOD, LIGHTNING, MPI, PYTORCH, RAY, TENSORFLOW
 
 ANY = (0, 1, 2, 3, None)

@@ -17,6 +17,7 @@ from allranks.cli.console import console, errors, to_json
 from allranks.cli.options import JsonOption, argument, option
 from allranks.cli.views import table_of
 from allranks.cli.views.sizes import print_size, print_sizes
+from allranks.doctor import FIRST, TWO_RANKS, Launch, run_trial
 from allranks.errors import InputError, Problem
 from allranks.hardware import nccl, traps
 from allranks.hardware.cuda import has_bfloat16, releases_of
@@ -25,7 +26,6 @@ from allranks.hardware.network import Device
 from allranks.hardware.sizes import Size, find
 from allranks.hardware.sizes import sizes as all_sizes
 from allranks.local import gpus, preview
-from allranks.local.doctor import FIRST, TWO_RANKS, Launch, run_trial
 from allranks.workspace import Workspace
 
 

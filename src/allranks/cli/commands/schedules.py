@@ -30,9 +30,9 @@ from allranks.cli.options import (
     option,
 )
 from allranks.local import stop_signals
-from allranks.local.scheduler import reading, running
-from allranks.local.scheduler.ledger import Ledger, SchedulesPlace
-from allranks.local.scheduler.scheduler import Event, Scheduler
+from allranks.scheduler import reading, running
+from allranks.scheduler.ledger import Ledger, SchedulesPlace
+from allranks.scheduler.scheduler import Event, Scheduler
 from allranks.schedules.finding import Schedule, check_target, find_schedules
 from allranks.schedules.triggers import firings, in_words, in_zone
 from allranks.sdk.session import session

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from itertools import takewhile
 
-from allranks.local.scheduler.ledger import Entry, Firing, Ledger
-from allranks.local.scheduler.running import CANCELED
+from allranks.scheduler.ledger import Entry, Firing, Ledger
+from allranks.scheduler.running import CANCELED
 from allranks.schedules.triggers import firings, in_zone
 from allranks.text import count
 from allranks.verdict import judge

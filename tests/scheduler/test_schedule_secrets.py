@@ -8,10 +8,10 @@ from pathlib import Path
 from unittest import mock
 
 from allranks.history.records import RunRecord, Status
-from allranks.local.scheduler import running
-from allranks.local.scheduler.ledger import Firing, Ledger, SchedulesPlace
-from allranks.local.scheduler.reading import read
 from allranks.plan import codec
+from allranks.scheduler import running
+from allranks.scheduler.ledger import Firing, Ledger, SchedulesPlace
+from allranks.scheduler.reading import read
 from allranks.workspace import Workspace
 
 DECLARED = """

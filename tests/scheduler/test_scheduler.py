@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from allranks.errors import InputError
-from allranks.local.scheduler.ledger import CREATED, Firing, Ledger, SchedulesPlace
-from allranks.local.scheduler.running import CANCELED
-from allranks.local.scheduler.scheduler import Clock, Event, Scheduler
+from allranks.scheduler.ledger import CREATED, Firing, Ledger, SchedulesPlace
+from allranks.scheduler.running import CANCELED
+from allranks.scheduler.scheduler import Clock, Event, Scheduler
 from allranks.schedules.finding import Schedule
 from allranks.schedules.triggers import Cron, Recurrence, Trigger
 from allranks.workspace import Workspace

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from allranks.errors import InputError, Problem
 from allranks.history import registered, secret_values
 from allranks.local import requirements
-from allranks.local.scheduler.ledger import Ledger, SchedulesPlace
 from allranks.plan import codec
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.reader import pipeline, snapshot
 from allranks.plan.secrets import hidden
+from allranks.scheduler.ledger import Ledger, SchedulesPlace
 from allranks.schedules.finding import find_schedules
 from allranks.sdk import session
 from allranks.sdk.compilation import job_request

@@ -1,4 +1,4 @@
-"""The process of one firing's run: ``python -m allranks.local.scheduler.running WORKSPACE RUN OPTIONS LOCK SCHEDULER``.
+"""The process of one firing's run: ``python -m allranks.scheduler.running WORKSPACE RUN OPTIONS LOCK SCHEDULER``.
 
 It stops when its scheduler ends, and has inherited the scheduler's lock, which keeps another one from starting before.
 """
@@ -20,9 +20,9 @@ from allranks.local import requirements
 from allranks.local.engine import DiskFullError, resume, run
 from allranks.local.instances import kernel
 from allranks.local.options import Options
-from allranks.local.scheduler.ledger import Firing, Ledger, SchedulesPlace
 from allranks.plan import codec
 from allranks.plan.secrets import restored
+from allranks.scheduler.ledger import Firing, Ledger, SchedulesPlace
 from allranks.workspace import Workspace
 
 CANCELED = 130
@@ -31,7 +31,7 @@ CANCELED = 130
 
 def start(place: SchedulesPlace, options: dict[str, Any], lock: int, firing: Firing) -> subprocess.Popen[bytes]:
     """Start the process in its own session, so that Ctrl-C reaches the scheduler only. lock: a descriptor"""
-    command = [sys.executable, "-m", "allranks.local.scheduler.running", str(place.workspace.root), firing.run]
+    command = [sys.executable, "-m", "allranks.scheduler.running", str(place.workspace.root), firing.run]
     with open(place.log(firing.run), "ab") as log:
         return subprocess.Popen(
             [*command, json.dumps(options), str(lock), str(os.getpid())],
