@@ -17,6 +17,7 @@ COMMANDS = "allranks.commands"
 HOOKS = "allranks.hooks"
 
 KNOWN = {
+    "debug": ("lab", "Run a step, and what it needs, with a debugger in one of its ranks or all."),
     "migrate": (
         "migrate",
         "Turn scripts of SDK v1 into pipelines of azure-ai-ml, and DistributedComponents into command components.",

@@ -32,7 +32,6 @@ app = lazy_group(
         "launch": "Run a script on this machine as Azure ML would.",
         "resume": "Resume a run that did not finish.",
         "rerun": "Run the pipeline of a run again, as a new run.",
-        "debug": "Run a step, and what it needs, with a debugger in one of its ranks or all.",
         "submit": "Submit a pipeline to Azure ML.",
         "cancel": "End a run, or steps of it, here or on Azure ML.",
         "clean": "Remove old runs and files that no run needs.",

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import Any
 
 from allranks.errors import InputError, Problem
 from allranks.local.selection import ALL, Selection
-
-if TYPE_CHECKING:
-    from allranks.local.debugging import DebugSession
 
 AUTO = "auto"
 """Selects the first kind of instances that this machine supports."""
@@ -35,7 +32,7 @@ class Options:
     environment:  also container
     start_timeout: all instances of a step start together here, in milliseconds. On Azure ML they start minutes apart,
                   so the bound there is the training's own
-    debug:        the debugging session of one of its steps
+    debug:        the `DebugSession` of allranks-lab for one of its steps; None without a debugger
     """
 
     instances: str = AUTO
@@ -57,7 +54,7 @@ class Options:
     sample: str = ""
     faults: Sequence[str] = ()
     environment: str = "host"
-    debug: DebugSession | None = None
+    debug: Any = None
 
     def __post_init__(self) -> None:
         if self.slots is not None and not 1 <= self.slots <= MOST_SLOTS:
@@ -65,7 +62,7 @@ class Options:
 
     def debugs(self, path: str) -> bool:
         """Return whether the step at a path of the run is debugged."""
-        return self.debug is not None and self.debug.concerns(path)
+        return self.debug is not None and bool(self.debug.concerns(path))
 
 
 DEFAULTS = Options()

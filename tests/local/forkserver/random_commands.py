@@ -52,7 +52,9 @@ for name in sorted(os.listdir("/proc/self/fd"), key=int):
     try:
         text = os.readlink(f"/proc/self/fd/{name}")
         access = open(f"/proc/self/fdinfo/{name}").read().split()
-        files[name] = [text.split(":[")[0], access[1] if text[0] == "/" else "", access[3]]
+        # From the end, as what is written before may have the folder of the shim.
+        position = int(access[1]) - os.stat(f"/proc/self/fd/{name}").st_size if text[0] == "/" else ""
+        files[name] = [text.split(":[")[0], position, access[3]]
     except OSError:
         pass
 with open("/proc/self/status") as file:

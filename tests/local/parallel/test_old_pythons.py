@@ -12,10 +12,7 @@ from allranks.local import missing_modules
 
 SOURCE = Path(allranks.__file__).parent
 PARALLEL = [f"local/parallel/{path.name}" for path in (SOURCE / "local/parallel").glob("*.py")]
-TEXTS = {
-    name: (SOURCE / name).read_text(encoding="utf-8")
-    for name in ("contract/report.py", "local/debugging/in_rank.py", *PARALLEL)
-}
+TEXTS = {name: (SOURCE / name).read_text(encoding="utf-8") for name in ("contract/report.py", *PARALLEL)}
 TEXTS["a question"] = missing_modules._QUESTION
 
 

@@ -1,1 +1,1 @@
-"""Experiments on runs: faults, rehearsals of evictions, and the comparison of a workspace with this machine."""
+"""Experiments on runs: faults, rehearsals of evictions, debuggers, the comparison of a workspace with this machine."""

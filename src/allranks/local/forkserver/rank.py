@@ -69,7 +69,7 @@ def _repeat_changes(preloaded: Preloaded) -> None:
     """Change this process's environment as the imports have changed that of the fork server."""
     here = ""
     if preloaded.temporary is not None:
-        import tempfile
+        import tempfile  # not in the modules of a script that does not import it
 
         tempfile.tempdir = None  # of the fork server
         here = tempfile.gettempdir()

@@ -6,10 +6,10 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import debugpy
 import yaml
 
 from allranks.api import jobs
@@ -18,8 +18,6 @@ from allranks.errors import InputError, Problem
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord
 from allranks.local import engine
-from allranks.local.debugging import DebugSession
-from allranks.local.debugging.in_rank import LOCAL
 from allranks.local.forkserver.request import LAUNCHERS
 from allranks.local.options import Options
 from allranks.local.preview import kind_of
@@ -27,6 +25,8 @@ from allranks.local.selection import Selection
 from allranks.plan.graph import Pipeline, Plan, Step
 from allranks.plan.walk import steps, without_labels
 from allranks.workspace import Workspace
+from allranks_lab.debugging.in_rank import LOCAL
+from allranks_lab.debugging.session import DebugSession
 
 ALL = "all"
 
@@ -55,13 +55,9 @@ def debug(
     tell:         is called with how to attach
     warn, report: as of `jobs.read`
 
-    Raise InputError if there is no such step or rank, or debugpy is missing, or the port is taken, or debugpy would be
+    Raise InputError if there is no such step or rank, or the port is taken, or debugpy would be
     open to other users of this machine.
     """
-    spec = find_spec("debugpy")
-    if spec is None and not terminal:
-        fix = 'pip install "allranks[diagnose]", or use --pdb'
-        raise InputError(Problem("debugpy", "it is not installed", "", fix))
     if terminal and rank == ALL:
         raise InputError(Problem("--pdb", "the ranks share one terminal", "one rank", "name it: --rank 0"))
     if not terminal and kind_of(options.instances).name == "loopback":
@@ -77,7 +73,7 @@ def debug(
         path,
         None if rank == ALL else ranks,
         terminal,
-        os.path.dirname(spec.origin or "") if spec else "",
+        os.path.dirname(debugpy.__file__),
         port,
     )
     if not terminal:

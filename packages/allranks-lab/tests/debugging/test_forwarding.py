@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from allranks.local.debugging import forward
-from allranks.local.debugging.in_rank import LOCAL, Debugger
+from allranks_lab.debugging.in_rank import LOCAL, Debugger
+from allranks_lab.debugging.session import forward
 
 PATIENCE = 60
 SAY_AND_READ = """

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dap_client import Client
 
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord, Status, StepRecord
-from allranks.local.debugging import DebugSession
 from allranks.plan import digest
 from allranks.plan.graph import Code, Step
-from dap_client import Client
+from allranks_lab.debugging.session import DebugSession
 
 pytestmark = pytest.mark.slow
 Runner = Callable[..., RunRecord]

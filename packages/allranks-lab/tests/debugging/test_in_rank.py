@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.local.debugging import in_rank
+from allranks_lab.debugging import in_rank
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from allranks.api.debug import debug as run_debugged
 from allranks.cli.execute import Installations, execute
 from allranks.cli.options import (
     EnvironmentOption,
@@ -22,6 +21,7 @@ from allranks.history.observer import Observer
 from allranks.history.records import RunRecord
 from allranks.local.options import Options
 from allranks.workspace import Workspace
+from allranks_lab.debugging.debug import debug as run_debugged
 
 
 def debug(

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from allranks.api import debug as debugging
 from allranks.errors import InputError
 from allranks.history import stored
 from allranks.local.options import Options
 from allranks.workspace import Workspace
 from allranks_command import write_job
+from allranks_lab.debugging import debug as debugging
 from pipeline_files import write
 
 LAYOUT = {"distribution": {"type": "pytorch", "process_count_per_instance": 2}, "resources": {"instance_count": 2}}
@@ -66,12 +66,6 @@ def test_a_port_that_is_taken(job: Path, workspace: Workspace) -> None:
         with pytest.raises(InputError, match=f"--port {port}: port {port} cannot be used: Address already in use"):
             debug(job, workspace, port=port)
     assert not workspace.database.exists()
-
-
-def test_a_missing_debugpy(job: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(debugging, "find_spec", lambda _: None)
-    with pytest.raises(InputError, match=r"debugpy: it is not installed\n  fix: pip install"):
-        debug(job, workspace)
 
 
 def test_how_to_attach_to_every_rank(job: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.local.debugging import in_rank
-from allranks.local.debugging.in_rank import LOCAL
 from allranks.plan.walk import without_labels
+from allranks_lab.debugging import in_rank
+from allranks_lab.debugging.in_rank import LOCAL
 
 HELD = {
     "HOROVOD_STALL_CHECK_DISABLE": "1",

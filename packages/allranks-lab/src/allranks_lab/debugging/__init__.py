@@ -1,0 +1,1 @@
+"""A debugger in ranks of a step: `allranks debug`."""
