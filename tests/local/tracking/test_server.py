@@ -132,6 +132,11 @@ def other_mlflow(tmp_path: Path) -> Path:
     return folder / "bin" / "python"
 
 
+WITHOUT_PROXY = """
+import os, urllib.parse
+assert urllib.parse.urlsplit(os.environ["MLFLOW_TRACKING_URI"]).hostname in os.environ["no_proxy"].split(",")
+"""
+
 AUTOLOGGING = """
 mlflow.sklearn.autolog(log_models=False)
 from sklearn.linear_model import LogisticRegression
@@ -142,7 +147,7 @@ LogisticRegression().fit([[0], [1]], [0, 1])
 @pytest.mark.slow
 @pytest.mark.mlflow
 def test_a_step_with_another_mlflow_logs(kind: str, other_mlflow: Path, run_steps) -> None:
-    script = 'import mlflow\nmlflow.log_metric("loss", 0.5)\n' + AUTOLOGGING
+    script = WITHOUT_PROXY + 'import mlflow\nmlflow.log_metric("loss", 0.5)\n' + AUTOLOGGING
     environment = Environment(interpreter=str(other_mlflow))
     step = Step("train", f"python - <<'END'\n{script}END\n", environment=environment, deterministic=False)
     record = run_steps(plan=Plan("train", Graph((step,))), instances=kind)

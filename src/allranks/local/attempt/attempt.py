@@ -1,4 +1,4 @@
-"""One attempt of a step, in stages: stage, place, environment, start, monitor, judge, collect."""
+"""One attempt of a step, in stages: stage, track, place, environment, start, monitor, collect, judge."""
 
 from __future__ import annotations
 
@@ -152,15 +152,15 @@ class Attempt:
         machine = rank_environment.machine_variables(
             os.environ, self._interpreter, len(processes(self._launch)), mpirun=isinstance(step.distribution, Mpi)
         )
-        variables = [
-            machine | ({} if services.kind.isolated else {"TMPDIR": folder.seen}) | gpu
-            for (folder, _), gpu in zip(places, self.gpus, strict=True)
-        ]
         job = replace(services.job, shell=rootfs.shell(self._root)) if self._root else services.job
         if self._server is not None:
             job = replace(job, tracking_uri=self._server.uri, tracking_token=self._server.token)
             excepted = machine.get("no_proxy", machine.get("NO_PROXY", ""))
             machine["no_proxy"] = ",".join(filter(None, (excepted, self._server.host)))
+        variables = [
+            machine | ({} if services.kind.isolated else {"TMPDIR": folder.seen}) | gpu
+            for (folder, _), gpu in zip(places, self.gpus, strict=True)
+        ]
         if services.injector is not None:
             variables = [each | services.injector.variables(record, number) for number, each in enumerate(variables)]
             if any("LD_PRELOAD" in each for each in variables):
