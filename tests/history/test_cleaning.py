@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from allranks.errors import InputError
-from allranks.history import assets, locks, stored
-from allranks.history.assets import RegisteredAsset
+from allranks.history import locks, registered, stored
 from allranks.history.cleaning import LEFTOVER, RUN, SNAPSHOT, CleaningPlan, clean, plan_cleaning
 from allranks.history.records import RunRecord, Status
+from allranks.history.registered import RegisteredAsset
 from allranks.history.store import Store
 from allranks.plan.graph import Code, Step
 from allranks.plan.ports import Output
@@ -104,7 +104,7 @@ def test_a_run_whose_data_is_registered_stays(workspace: Workspace, run_steps: R
     record = run_steps(STEP)
     path = Path(record.step("a").outputs[0].path)
     with Store(workspace.database) as store:
-        assets.add(store.connection, RegisteredAsset("data", "d", "1", path, 1.0))
+        registered.add(store.connection, RegisteredAsset("data", "d", "1", path, 1.0))
     plan = planned(workspace)
     assert names(plan, RUN) == set()
     assert "registered" in plan.kept[0][1]

@@ -106,10 +106,7 @@ def missing(client: Any, releases: Sequence[Release]) -> tuple[Release, ...]:
 
 
 def register(
-    client: Any,
-    releases: Sequence[Release],
-    staged: Path,
-    done: Callable[[Release], None] = lambda _: None,
+    client: Any, releases: Sequence[Release], staged: Path, done: Callable[[Release], None] = lambda _: None
 ) -> None:
     """Register the releases in this order. If one fails, the earlier ones remain registered, and another call
     continues.

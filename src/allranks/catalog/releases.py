@@ -134,12 +134,7 @@ def _environment(file: Path, into: Path, problems: list[Problem]) -> Release | N
 
 
 def _component(
-    spec: Path,
-    component: Any,
-    into: Path,
-    environments: Mapping[Path, Release],
-    registry: str,
-    problems: list[Problem],
+    spec: Path, component: Any, into: Path, environments: Mapping[Path, Release], registry: str, problems: list[Problem]
 ) -> Release | None:
     file = environment_file(component)
     environment = environments.get(file.resolve()) if file else None

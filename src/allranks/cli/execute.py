@@ -29,13 +29,7 @@ if TYPE_CHECKING:
 
 
 def execute_job(
-    job: Callable[[], Any],
-    workspace: Workspace,
-    options: Options,
-    json: bool,
-    *,
-    verbose: bool,
-    stream: str = "",
+    job: Callable[[], Any], workspace: Workspace, options: Options, json: bool, *, verbose: bool, stream: str = ""
 ) -> None:
     """Read a job and execute it, as `execute` does.
 

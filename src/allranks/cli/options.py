@@ -199,8 +199,7 @@ LibraryOption: TypeAlias = Annotated[
     bool, option("--library", "The components that come with allranks, instead of a project's.")
 ]
 AssetNamesArgument: TypeAlias = Annotated[
-    list[str] | None,
-    argument("NAME", "Names of components or environments. Default: all."),
+    list[str] | None, argument("NAME", "Names of components or environments. Default: all.")
 ]
 
 
@@ -272,8 +271,7 @@ class RunOptions:
         ),
     ] = 300.0
     offline: Annotated[
-        bool,
-        option("--offline", "Use no network: data comes from the cache, and instances reach only each other."),
+        bool, option("--offline", "Use no network: data comes from the cache, and instances reach only each other.")
     ] = False
     faults: FaultOption = None
     verbose: VerboseOption = False

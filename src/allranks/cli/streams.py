@@ -46,9 +46,11 @@ def prepare() -> None:
     sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
+    # Without any locale, as in a container, terminals have UTF-8 too.
+    locale = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := os.environ.get(name))), "")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="ascii" if _is_c_locale() else None, errors=ERRORS)
+            stream.reconfigure(encoding="ascii" if locale in ("C", "POSIX") else None, errors=ERRORS)
     sys.stderr = _unbroken(sys.stderr, 2)
 
 
@@ -106,12 +108,6 @@ def _plain(error: UnicodeError) -> tuple[str, int]:
         UnicodeEncodeError(error.encoding, error.object, error.start, error.start + 1, error.reason)
     )
     return str(escaped), error.start + 1
-
-
-def _is_c_locale() -> bool:
-    """Return whether the user chose the locale C. Without any locale, as in a container, terminals have UTF-8 too."""
-    chosen = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := os.environ.get(name))), "")
-    return chosen in ("C", "POSIX")
 
 
 codecs.register_error(ERRORS, _plain)

@@ -26,11 +26,7 @@ def streamed(rank: str) -> str:
 
 
 def settings_of(
-    pairs: list[str] | None,
-    *,
-    option: str = "--set",
-    example: str = "epochs=5",
-    form: str = "NAME=VALUE",
+    pairs: list[str] | None, *, option: str = "--set", example: str = "epochs=5", form: str = "NAME=VALUE"
 ) -> dict[str, str]:
     """Return the values of --set, or of another option, as text, by name.
 

@@ -73,7 +73,7 @@ def plan_cleaning(
         return CleaningPlan()
     now = time.time() if now is None else now
     with Store(workspace.database, reads=True) as store:
-        runs = store.runs()
+        runs = list(store.each_run())
         old = {run.id: run for run in runs[keep:] if run.created < before}
         reasons = _reasons(workspace, runs, old, store.registered_paths())
         removed = [run for run in old.values() if run.id not in reasons]

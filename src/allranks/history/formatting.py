@@ -58,14 +58,11 @@ def step_layout(step: StepRecord) -> str:
 def node_layout(node: Node) -> str:
     """Return the layout of a step, or the number of nodes in a group."""
     if node.children and all(child.is_iteration for child in node.children):
-        return count(
-            len(node.children), "trial" if node.children[0].record and node.children[0].record.is_trial else "iteration"
-        )
+        first = node.children[0].record
+        return count(len(node.children), "trial" if first and first.is_trial else "iteration")
     if node.children:
         return count(len(steps_of(node)), "step")
-    if node.record is None or node.record.kind != "command":
-        return ""
-    return step_layout(node.record)
+    return step_layout(node.record) if node.record and node.record.kind == "command" else ""
 
 
 def cause(verdict: Verdict, *, whole: bool = False) -> str:
@@ -121,34 +118,32 @@ def current_usage(step: StepRecord) -> str:
     return text
 
 
-def mean_cores(rank: RankRecord, now: float | None = None) -> float | None:
-    """Return the cores that a rank used on average; None if that is not known. now: end of a rank that is running"""
+def mean_cpu(rank: RankRecord, now: float | None) -> str:
+    """Return the cores that a rank used on average: ``97%`` of one; "" if that is not known. now: end of a rank that is
+    running"""
+    cores = _mean_cores(rank, now)
+    return "" if cores is None else _percent(cores)
+
+
+def usage_of_ranks(step: StepRecord, now: float | None) -> dict[str, str]:
+    """Return what the ranks of a step used, without what is not known: ``cpu`` is their mean CPU, such as ``97%`` or
+    ``3% to 98%``; ``memory`` and ``gpu memory`` are their peaks, such as ``1.0 GB to 1.2 GB``. now: as of `mean_cpu`"""
+    cores = sorted(cores for rank in step.ranks if (cores := _mean_cores(rank, now)) is not None)
+    memory = sorted(rank.peak_memory for rank in step.ranks if rank.peak_memory)
+    gpu = sorted(rank.peak_gpu_memory for rank in step.ranks if rank.peak_gpu_memory)
+    texts = {
+        "cpu": [*map(_percent, cores)],
+        "memory": [*map(in_bytes, memory)],
+        "gpu memory": [*map(in_bytes, gpu)],
+    }
+    return {name: " to ".join(dict.fromkeys((each[0], each[-1]))) for name, each in texts.items() if each}
+
+
+def _mean_cores(rank: RankRecord, now: float | None) -> float | None:
     ended = now if rank.ended is None else rank.ended
     if rank.cpu_seconds is None or rank.started is None or ended is None or ended <= rank.started:
         return None
     return rank.cpu_seconds / (ended - rank.started)
-
-
-def mean_cpu(rank: RankRecord, now: float | None = None) -> str:
-    """Return the cores that a rank used on average: ``97%`` of one; "" if that is not known."""
-    cores = mean_cores(rank, now)
-    return "" if cores is None else _percent(cores)
-
-
-def cpu_of_ranks(step: StepRecord, now: float | None = None) -> str:
-    """Return the cores that each rank of a step used on average: ``97%``, ``3% to 98%``; "" if that is not known."""
-    values = [cores for rank in step.ranks if (cores := mean_cores(rank, now)) is not None]
-    return _range([_percent(cores) for cores in sorted(values)])
-
-
-def memory_of_ranks(step: StepRecord) -> str:
-    """Return the largest memory of each rank of a step: ``1.2 GB``, ``1.0 GB to 1.2 GB``; "" if that is not known."""
-    return _range([in_bytes(memory) for memory in sorted(rank.peak_memory or 0 for rank in step.ranks) if memory])
-
-
-def gpu_memory_of_ranks(step: StepRecord) -> str:
-    """Return the largest memory on the GPUs of each rank of a step; "" if that is not known."""
-    return _range([in_bytes(used) for used in sorted(rank.peak_gpu_memory or 0 for rank in step.ranks) if used])
 
 
 def _current(step: StepRecord) -> list[tuple[float, RankUsage]]:
@@ -159,10 +154,6 @@ def _current(step: StepRecord) -> list[tuple[float, RankUsage]]:
 
 def _percent(cores: float) -> str:
     return f"{100 * cores:.0f}%"
-
-
-def _range(texts: Sequence[str]) -> str:
-    return " to ".join(dict.fromkeys((*texts[:1], *texts[-1:])))
 
 
 def outputs_of(run: RunRecord) -> dict[str, str]:

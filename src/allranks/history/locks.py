@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
+from allranks.text import clock
 from allranks.workspace import check_access
 
 NAME = "engine.lock"
@@ -44,11 +45,9 @@ def hold(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            current = holder(folder)
-            since = ""
-            if current and current.since:
-                since = f" since {time.strftime('%H:%M:%S', time.localtime(current.since))}"
-            found = f"process {current.pid if current else '?'} has been executing it{since}"
+            current = holder(folder) or Holder(0, 0.0)
+            since = f" since {clock(current.since)}" if current.since else ""
+            found = f"process {current.pid or '?'} has been executing it{since}"
             fix = f"wait for it to end, or: allranks cancel {folder.name}"
             raise InputError(Problem(f"run {folder.name}", found, "", fix, code="run-in-progress")) from None
         file.truncate()
@@ -61,13 +60,15 @@ def holder(folder: Path) -> Holder | None:
     """Return the process that executes the run in this folder, or None."""
     try:
         with open(folder / NAME, encoding="utf-8") as file:
-            if not _is_free(file.fileno()):
-                return _read(file.read())
+            if _is_free(file.fileno()):
+                return None
+            data = json.loads(file.read())
+            return Holder(int(data["pid"]), float(data["since"]))
     except FileNotFoundError:
         return None
-    except PermissionError:
-        return Holder(0, 0.0)  # another user's: what its engine has recorded is taken as it is
-    return None
+    # Another user's: what its engine has recorded is taken as it is. Or it has not written its id yet.
+    except (PermissionError, ValueError, KeyError, TypeError):
+        return Holder(0, 0.0)
 
 
 def wait(folder: Path, seconds: float | None = None) -> bool:
@@ -93,11 +94,3 @@ def _is_free(file: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _read(text: str) -> Holder:
-    try:
-        data = json.loads(text)
-        return Holder(int(data["pid"]), float(data["since"]))
-    except (ValueError, KeyError, TypeError):
-        return Holder(0, 0.0)  # it holds the lock, but has not written its id yet

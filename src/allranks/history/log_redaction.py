@@ -11,16 +11,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from allranks.secrets import (
-    Mask,
-    extends_over_lines,
-    forms,
-    may_have_secret,
-    redact,
-    replace_known,
-    same_length,
-    short,
-)
+from allranks.secrets import Mask, extends_over_lines, forms, may_have_secret, redact, replace_known, same_length, short
 
 LONGEST_LINE = 64 * 1024
 """Bytes of a line that are held until it ends. A longer line is cut between two words."""

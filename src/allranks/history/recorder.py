@@ -18,7 +18,7 @@ from pathlib import Path
 
 from allranks.contract.report import truncated
 from allranks.errors import InputError
-from allranks.history import assets, records, usage
+from allranks.history import records, registered, usage
 from allranks.history.curves import headline
 from allranks.history.observer import Observer
 from allranks.history.records import FaultRecord, Point, RunRecord, Status, StepRecord
@@ -169,7 +169,7 @@ class RunRecorder:
         """Register an output of a completed step as an asset, and note its version, or why it is not registered."""
         (path,) = (each.path for each in step.outputs if each.name == output)
         try:
-            found = assets.register(self._store.connection, kind, asset, Path(path))
+            found = registered.register(self._store.connection, kind, asset, Path(path))
         except InputError as error:
             (problem,) = error.problems
             self.note(step, f"output {output} is not registered as {problem.where}: {problem.found}")

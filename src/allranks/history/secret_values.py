@@ -30,7 +30,7 @@ def save(folder: Path, values: Mapping[str, str]) -> None:
 
 def of_settings(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the secrets among the inputs that a user has set, by their place."""
-    return {_place(name): text for name, text in settings.items() if is_secret_name(name) or redact(text) != text}
+    return {f"--set {name}": text for name, text in settings.items() if is_secret_name(name) or redact(text) != text}
 
 
 def settings_of(run: RunRecord, given: Container[str] = ()) -> dict[str, str]:
@@ -41,24 +41,14 @@ def settings_of(run: RunRecord, given: Container[str] = ()) -> dict[str, str]:
     Raise InputError if a secret is gone.
     """
     values = load(Path(run.folder))
-    settings = {name: values.get(_place(name), text) for name, text in run.settings.items() if name not in given}
-    gone = [name for name, text in settings.items() if MASK in text]
-    if gone:
+    settings = {name: values.get(f"--set {name}", text) for name, text in run.settings.items() if name not in given}
+    found = "a secret, which is not stored"
+    if gone := [name for name, text in settings.items() if MASK in text]:
         raise InputError.of(
-            Problem(
-                f"input {name} of run {run.id}",
-                "a secret, which is not stored",
-                "",
-                f"add: --set {name}=VALUE",
-                code="secrets-gone",
-            )
+            Problem(f"input {name} of run {run.id}", found, "", f"add: --set {name}=VALUE", code="secrets-gone")
             for name in gone
         )
     return settings
-
-
-def _place(setting: str) -> str:
-    return f"--set {setting}"
 
 
 def load(folder: Path) -> dict[str, str]:

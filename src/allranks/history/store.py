@@ -14,39 +14,18 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
-from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from allranks.history import assets, selection, usage
+from allranks.history import selection
 from allranks.history.database import Database, transaction
 from allranks.history.records import Point, RankRecord, RunRecord, Status, StepRecord
 from allranks.history.selection import EVERY_RUN, RunFilter
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from cattrs.preconf.json import JsonConverter
 
 _Record = TypeVar("_Record")
-
-_TABLES = """
-CREATE TABLE run (id TEXT PRIMARY KEY, created REAL NOT NULL, record TEXT NOT NULL, plan TEXT NOT NULL) STRICT;
-CREATE TABLE node (
-    run TEXT NOT NULL REFERENCES run, position INTEGER NOT NULL, path TEXT NOT NULL, record TEXT NOT NULL,
-    PRIMARY KEY (run, path)) STRICT;
-CREATE TABLE decision (
-    run TEXT NOT NULL REFERENCES run, path TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL,
-    PRIMARY KEY (run, path, key)) STRICT;
-CREATE TABLE point (
-    run TEXT NOT NULL, node TEXT NOT NULL, metric TEXT NOT NULL, x INTEGER NOT NULL, value REAL, time REAL NOT NULL)
-    STRICT;
-CREATE INDEX point_of_node ON point (run, node);
-CREATE TABLE result (key TEXT PRIMARY KEY, run TEXT NOT NULL, node TEXT NOT NULL) STRICT;
-CREATE TABLE cancellation (run TEXT NOT NULL, path TEXT NOT NULL, PRIMARY KEY (run, path)) STRICT;
-"""
-"""decision: the decision of a control node, written before it takes effect. cancellation: nodes that a user cancels
-during the run"""
-
 
 _HERE = r"\u0000workspace/"
 """The workspace's folder at the beginning of a path in a JSON text. No path has this character."""
@@ -56,7 +35,7 @@ class Store(Database):
     """An open store."""
 
     kind = "store"
-    tables = _TABLES + assets.TABLE + usage.TABLE
+    tables = Path(__file__).with_name("store.sql").read_text(encoding="utf-8")
     version = 4
 
     def __init__(self, path: Path, *, reads: bool = False) -> None:
@@ -71,20 +50,14 @@ class Store(Database):
             )
             self._add_steps(run)
 
-    def put_run(self, run: RunRecord) -> None:
-        """Replace an existing run, including its steps, which may differ from the earlier ones."""
+    def put_run(self, run: RunRecord, plan: str | None = None) -> None:
+        """Replace an existing run, including its steps, which may differ from the earlier ones; with a new plan also
+        that, and remove the run's decisions."""
         with transaction(self.connection):
             self.save_run(run)
-            self.connection.execute("DELETE FROM node WHERE run = ?", (run.id,))
-            self._add_steps(run)
-
-    def continue_run(self, run: RunRecord, plan: str) -> None:
-        """Replace the plan and the steps of an existing run, and remove its decisions."""
-        with transaction(self.connection):
-            self.connection.execute(
-                "UPDATE run SET record = ?, plan = ? WHERE id = ?", (self._dump_run(run), self._relative(plan), run.id)
-            )
-            for table in ("node", "decision", "cancellation"):
+            if plan is not None:
+                self.connection.execute("UPDATE run SET plan = ? WHERE id = ?", (self._relative(plan), run.id))
+            for table in ("node",) if plan is None else ("node", "decision", "cancellation"):
                 self.connection.execute(f"DELETE FROM {table} WHERE run = ?", (run.id,))
             self._add_steps(run)
 
@@ -199,23 +172,12 @@ class Store(Database):
             curves.setdefault(metric, []).append(Point(x, float("nan") if value is None else value, time))
         return curves
 
-    def load_usage(self, run: RunRecord) -> None:
-        """Load the samples of resource usage into the record of a run, which is read without them."""
-        samples = usage.load(self.connection, run.id)
-        for step in run.steps:
-            step.usage = samples.get(step.name, {})
+    def each_run(self, chosen: RunFilter = EVERY_RUN, *, steps: bool = True) -> Iterator[RunRecord]:
+        """Yield the runs that meet the condition of a filter, the last created first, with the state of their steps but
+        without curves. Each is read when it is requested.
 
-    def runs(self, limit: int | None = None, *, steps: bool = True) -> list[RunRecord]:
-        """Return every run, the last created first, with the state of its steps but without curves.
-
-        limit: how many at most
         steps: whether the steps are read too, which may be thousands per run
         """
-        return list(islice(self.each_run(steps=steps), limit))
-
-    def each_run(self, chosen: RunFilter = EVERY_RUN, *, steps: bool = True) -> Iterator[RunRecord]:
-        """Yield the runs that meet the condition of a filter, in the order of `runs`. Each is read when it is
-        requested."""
         condition, values = chosen.condition()
         order = f"SELECT rowid FROM run WHERE {condition} ORDER BY rowid DESC"
         for (row,) in self.connection.execute(order, values).fetchall():

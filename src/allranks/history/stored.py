@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from allranks.errors import InputError, Problem
-from allranks.history import locks
+from allranks.history import locks, usage
 from allranks.history.records import RunRecord
 from allranks.history.selection import EVERY_RUN, RunFilter
 from allranks.history.store import Store, mark_interrupted
@@ -44,7 +44,7 @@ def run(workspace: Workspace, identity: str) -> RunRecord:
 def load_usage(workspace: Workspace, record: RunRecord) -> None:
     """Load the samples of resource usage into the record of a run. By default, they are not loaded, to save time."""
     with Store(workspace.database, reads=True) as store:
-        store.load_usage(record)
+        usage.load(store.connection, record)
 
 
 def _with_true_state(run: RunRecord, store: Store, workspace: Workspace) -> RunRecord:

@@ -6,6 +6,10 @@ import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from allranks.history.records import RunRecord
 
 MOST = 512
 """Maximum number of samples of an instance. When there are so many, each two neighbours become one."""
@@ -86,14 +90,6 @@ def _merge_ranks(first: RankUsage, second: RankUsage) -> RankUsage:
     )
 
 
-TABLE = """
-CREATE TABLE usage (
-    run TEXT NOT NULL, node TEXT NOT NULL, instance INTEGER NOT NULL, time REAL NOT NULL, ranks TEXT NOT NULL) STRICT;
-CREATE INDEX usage_of_node ON usage (run, node);
-"""
-"""ranks: a JSON list of [rank, CPU seconds, bytes of memory], with GPUs also percent of use and bytes on them"""
-
-
 def add(connection: sqlite3.Connection, run: str, node: str, instance: int, samples: Iterable[Sample]) -> None:
     rows = [(run, node, instance, sample.time, _dump(sample)) for sample in samples]
     connection.executemany("INSERT INTO usage VALUES (?, ?, ?, ?, ?)", rows)
@@ -111,13 +107,15 @@ def clear(connection: sqlite3.Connection, run: str, node: str) -> None:
     connection.execute("DELETE FROM usage WHERE run = ? AND node = ?", (run, node))
 
 
-def load(connection: sqlite3.Connection, run: str) -> dict[str, dict[int, list[Sample]]]:
-    """Return the samples of a run by step and instance. Raise DatabaseError if one cannot be read."""
+def load(connection: sqlite3.Connection, run: RunRecord) -> None:
+    """Load the samples into the record of a run, which is read without them. Raise DatabaseError if one cannot be
+    read."""
     samples: dict[str, dict[int, list[Sample]]] = {}
-    rows = connection.execute("SELECT node, instance, time, ranks FROM usage WHERE run = ? ORDER BY rowid", (run,))
+    rows = connection.execute("SELECT node, instance, time, ranks FROM usage WHERE run = ? ORDER BY rowid", (run.id,))
     for node, instance, time, ranks in rows:
         samples.setdefault(node, {}).setdefault(instance, []).append(Sample(time, _load(ranks)))
-    return samples
+    for step in run.steps:
+        step.usage = samples.get(step.name, {})
 
 
 def _dump(sample: Sample) -> str:

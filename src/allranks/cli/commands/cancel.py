@@ -56,12 +56,9 @@ def _cancel_run(workspace: Workspace, record: RunRecord, now: bool) -> None:
 def _cancel_steps(workspace: Workspace, record: RunRecord, steps: list[str], now: bool) -> None:
     _require_engine(workspace, record)
     nodes = [node_at(record, step) for step in steps]
-    ended = [node for node in nodes if node.status.ended]
-    if ended:
-        expected = "a step that has not ended"
-        where = f"run {record.id}, step"
+    if ended := [node for node in nodes if node.status.ended]:
+        where, expected = f"run {record.id}, step", "a step that has not ended"
         raise InputError(*(Problem(f"{where} {node.path}", f"it is {node.status}", expected) for node in ended))
-
     paths = [node.path for node in nodes]
 
     def no_step_is(*states: Status) -> bool:
@@ -95,17 +92,14 @@ def _print_late(found: str, fix: str) -> None:
 
 
 def _cancel_in_azure(record: RunRecord, steps: list[str], now: bool) -> None:
-    # Of use for a run on Azure ML only.
-    from allranks.azure import runs
-    from allranks.azure.watch import connected
+    from allranks.azure import runs, watch  # of use for a run on Azure ML only
 
     where = f"run {record.id}"
-    assert record.submitted is not None
     if steps or now:
-        unsupported = f"step {steps[0]}" if steps else "--now"
+        where = f"{where}, {f'step {steps[0]}' if steps else '--now'}"
         fix = f"cancel the whole run: allranks cancel {record.id}"
-        raise InputError(Problem(f"{where}, {unsupported}", "the run is on Azure ML", "a run on this machine", fix))
-    with connected(record) as client:
+        raise InputError(Problem(where, "the run is on Azure ML", "a run on this machine", fix))
+    with watch.connected(record) as client:
         if not record.status.ended:
             runs.update(client, record)
         if record.status.ended:

@@ -14,21 +14,14 @@ from allranks.checks import Findings
 from allranks.checks.component import check as check_specs
 from allranks.checks.component.inputs_and_outputs import COMPONENT_VARIABLES
 from allranks.cli.console import console, errors, to_json
-from allranks.cli.options import (
-    FolderOption,
-    JsonOption,
-    SetOption,
-    StandInOption,
-    argument,
-    option,
-)
+from allranks.cli.options import FolderOption, JsonOption, SetOption, StandInOption, argument, option
 from allranks.cli.values import settings_of, stand_ins_of
 from allranks.cli.views.problems import print_machine, print_warnings
 from allranks.errors import InputError, Level, Problem
 from allranks.history import registered
 from allranks.local import interpreters
 from allranks.plan.assets import asset_id
-from allranks.plan.assets.lookup import AssetLookup, Use, skeleton
+from allranks.plan.assets.lookup import skeleton
 from allranks.plan.graph import Plan
 from allranks.plan.reader import lookup_of, opened
 from allranks.plan.walk import left_out, steps
@@ -104,15 +97,11 @@ def check(
     if names:
         _print_names(files[0], values, Workspace.at(workspace))
         return
-    results = [_result(file, values) for file in files]
-    if strict:
-        results = [replace(result, findings=result.findings.strict()) for result in results]
+    results = [_result(file, values, strict) for file in files]
     # Several jobs may use the same component.
     found = Findings(tuple(problem for result in results for problem in result.findings.found))
     if json:
-        objects = [
-            {"file": result.file, **result.findings.by_kind(), "left_out": result.left_out} for result in results
-        ]
+        objects = [{"file": each.file, **each.findings.by_kind(), "left_out": each.left_out} for each in results]
         print(to_json(objects if len(files) > 1 else objects[0]))
         sys.exit(2 if found.errors else 0)
     print_warnings(found.warnings)
@@ -126,13 +115,13 @@ def check(
         raise InputError(*found.errors)
 
 
-def _result(file: str, values: dict[str, str]) -> _Result:
+def _result(file: str, values: dict[str, str], strict: bool) -> _Result:
     """Check a file or a folder."""
     in_tables = list(variants.refresh_below(Path(file)))  # before specs are looked for
     try:
         specs = _specs(Path(file), values)
     except InputError as error:
-        return _Result(file, (), Findings((*in_tables, *error.problems)))
+        return _Result(file, (), Findings((*in_tables, *error.problems)))  # which are errors in any case
     components = list(specs.components) if specs else []
     found = [*in_tables, *check_specs(components).found]
     found += (problem for schedule in (specs.schedules if specs else ()) for problem in _of_schedule(schedule))
@@ -146,15 +135,11 @@ def _result(file: str, values: dict[str, str]) -> _Result:
         content = [plans[0].name] if len(plans) == 1 else [count(len(plans), "job")] if plans else []
         content += [count(sum(1 for plan in plans for _ in steps(plan.graph)), "step")] if plans else []
     else:
-        kinds = (
-            ("component", components),
-            ("job", specs.jobs),
-            ("pipeline", specs.pipelines),
-            ("schedule", specs.schedules),
-        )
-        content = [count(len(of_kind), noun) for noun, of_kind in kinds if of_kind]
+        kinds = {"component": components, "job": specs.jobs, "pipeline": specs.pipelines, "schedule": specs.schedules}
+        content = [count(len(of_kind), noun) for noun, of_kind in kinds.items() if of_kind]
     lines = tuple(text for plan in plans for text in left_out(plan))
-    return _Result(file, tuple(content), Findings(tuple(found)), lines)
+    findings = Findings(tuple(found)).strict() if strict else Findings(tuple(found))
+    return _Result(file, tuple(content), findings, lines)
 
 
 def _specs(path: Path, values: dict[str, str]) -> SpecFiles | None:
@@ -212,14 +197,13 @@ def _print_names(file: str, values: dict[str, str], workspace: Workspace) -> Non
             # A problem of a name may have got a more exact place.
             of_names = {replace(problem, where="") for problem in lookup.problems}
             other_problems = sum(replace(problem, where="") not in of_names for problem in error.problems)
-    missing = skeleton(use for use in lookup.uses if not _has_virtual_environment(use, lookup))
+    made = interpreters.folder_of
+    missing = skeleton(
+        use for use in lookup.uses if use.asset.kind != asset_id.ENVIRONMENT or not made(use.asset.name, lookup.folder)
+    )
     if not missing:
         errors().print(f"this machine can resolve every name in {file}", soft_wrap=True)
     else:
         print(missing, end="")
     if other_problems:
         errors().print(f"{count(other_problems, 'other problem')}: allranks check {file}", soft_wrap=True)
-
-
-def _has_virtual_environment(use: Use, lookup: AssetLookup) -> bool:
-    return use.asset.kind == asset_id.ENVIRONMENT and bool(interpreters.folder_of(use.asset.name, lookup.folder))

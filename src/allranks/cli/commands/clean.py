@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
 from allranks.cli.console import console
 from allranks.cli.options import FolderOption, YesOption, confirm, option
@@ -17,9 +19,6 @@ from allranks.local.instances import temporary
 from allranks.scheduler.ledger import SchedulesPlace
 from allranks.text import count, in_bytes, plain, when
 from allranks.workspace import Workspace
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 DEFAULT_AGE = "30d"
 _MOST_RUNS = 20
@@ -45,13 +44,8 @@ def clean(
     """
     place = Workspace.at(workspace)
     age = seconds(older_than or (DEFAULT_AGE if not keep else "0d"), "--older-than")
-    plan = cleaning.plan_cleaning(
-        place,
-        before=time.time() - age,
-        keep=keep,
-        plans=SchedulesPlace(place).plans(),
-        leftovers=temporary.leftovers(place.temporary),
-    )
+    plans, leftovers = SchedulesPlace(place).plans(), temporary.leftovers(place.temporary)
+    plan = cleaning.plan_cleaning(place, before=time.time() - age, keep=keep, plans=plans, leftovers=leftovers)
     out = console()
     _print_plan(out, plan)
     if dry_run or not plan.removals:
@@ -64,8 +58,6 @@ def clean(
 
 def _print_plan(out: Console, plan: CleaningPlan) -> None:
     """Print each run, the other removals by kind, and the old runs that are not removed."""
-    from rich.text import Text
-
     runs = [(removal.run, removal.size) for removal in plan.removals if removal.run is not None]
     for run, size in runs[:_MOST_RUNS]:
         line = f" {plain(run.id)}  {plain(run.name)}  {when(run.created)[:16]}  {in_bytes(size)}"

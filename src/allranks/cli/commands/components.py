@@ -5,9 +5,13 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
 from allranks.catalog.declared_ports import Port
 from allranks.catalog.find import ComponentInfo, bounds, find_components
@@ -19,11 +23,6 @@ from allranks.errors import InputError, Problem
 from allranks.history.formatting import layout
 from allranks.project.files import copy_components
 from allranks.text import count, plain
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
-
 
 app = lazy_group(
     __name__,
@@ -37,13 +36,7 @@ app = lazy_group(
 
 
 def copy(
-    names: Annotated[
-        list[str],
-        argument(
-            "NAME",
-            "Components of the library, such as train_image_classifier.",
-        ),
-    ],
+    names: Annotated[list[str], argument("NAME", "Components of the library, such as train_image_classifier.")],
     project: Annotated[
         Path, typer.Option("--to", metavar="DIR", help="Folder of the project. Default: this folder.")
     ] = Path(),
@@ -108,15 +101,12 @@ def _show_page(found: Sequence[ComponentInfo], page: Path | None, open_: bool) -
 def print_components(console: Console, components: Sequence[ComponentInfo]) -> None:
     """Print a card per component: description, launch, inputs and outputs."""
     for component in components:
-        _print_card(console, component)
+        for part in _card(component):
+            console.print(part)
     console.print(count(len(components), "component"), style="bright_black")
 
 
-def _print_card(console: Console, component: ComponentInfo) -> None:
-    from rich.padding import Padding
-    from rich.table import Table
-    from rich.text import Text
-
+def _card(component: ComponentInfo) -> tuple[RenderableType, ...]:
     launch = layout(component.distribution, component.instance_count, component.process_count_per_instance or 1)
     has_layout = component.instance_count != 1 or component.process_count_per_instance is not None
     if component.distribution != "none" and not has_layout:
@@ -128,27 +118,18 @@ def _print_card(console: Console, component: ComponentInfo) -> None:
     grid.add_column(style="bright_black", no_wrap=True)
     grid.add_column(style="cyan", overflow="fold")
     grid.add_column(overflow="fold")
-    for port in component.inputs:
-        grid.add_row("in", plain(port.name), _port(port))
-    for port in component.outputs:
-        grid.add_row("out", plain(port.name), _port(port))
-    for part in (title, Text(plain(component.description)), Padding(grid, (0, 0, 0, 2)), ""):
-        console.print(part)
+    for side, ports in (("in", component.inputs), ("out", component.outputs)):
+        for port in ports:
+            grid.add_row(side, plain(port.name), _port(port))
+    return title, Text(plain(component.description)), Padding(grid, (0, 0, 0, 2)), ""
 
 
 def _port(port: Port) -> Text:
-    from rich.text import Text
-
-    text = Text.assemble(port.type, (_bounds(port), "bright_black"))
-    return text.append(f"\n{plain(port.description)}", style="bright_black") if port.description else text
-
-
-def _bounds(port: Port) -> str:
-    """Return the allowed values of a port and its default."""
-    parts = [
+    parts = (
         bounds(port),
         " | ".join(map(plain, port.enum)),
         "optional" if port.optional else "",
         f"default {plain(str(port.default))}" if port.default not in (None, "") else "",
-    ]
-    return "".join(f", {part}" for part in parts if part)
+    )
+    text = Text.assemble(port.type, ("".join(f", {part}" for part in parts if part), "bright_black"))
+    return text.append(f"\n{plain(port.description)}", style="bright_black") if port.description else text

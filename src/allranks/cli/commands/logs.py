@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import zipfile
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -106,8 +107,6 @@ _DESCRIPTIONS = {
 
 
 def _contents(workspace: Workspace, record: RunRecord) -> dict[str, str]:
-    from importlib.metadata import distributions
-
     with Store(workspace.database, reads=True) as store:
         plan = json.loads(store.plan(record.id))
     log = Path(record.folder) / engine_log.FILE
@@ -136,14 +135,8 @@ def _without_values(tree: Any) -> Any:
 
 
 def _machine(record: RunRecord) -> dict[str, Any]:
-    from importlib.metadata import PackageNotFoundError, version
-
-    versions = {}
-    for package in ("allranks", "azure-ai-ml", "torch"):
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            versions[package] = ""
+    installed = {found.name: found.version for found in distributions()}
+    versions = {package: installed.get(package, "") for package in ("allranks", "azure-ai-ml", "torch")}
     return {
         "versions": versions | {"Python": platform.python_version()},
         "cores": len(os.sched_getaffinity(0)),

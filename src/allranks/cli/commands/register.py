@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+from rich.text import Text
+
 from allranks.azure import register as registering
 from allranks.azure.errors import service_errors
 from allranks.azure.register import Difference, differences
@@ -106,13 +108,10 @@ def _registered(client: Any, releases: Sequence[Release], staged: Path, out: Any
 
 
 def _print_difference(out: Any, difference: Difference) -> None:
-    from rich.text import Text
-
     release = difference.release
     sent = amount(len(release.files), release.size)
-    mark, what = ("~ ", "yellow"), f"replaces {difference.latest}"
-    if not difference.latest:
-        mark, what = ("+ ", "green"), "new"
+    mark = ("~ ", "yellow") if difference.latest else ("+ ", "green")
+    what = f"replaces {difference.latest}" if difference.latest else "new"
     out.print(Text.assemble(mark, (str(release), "bold"), f"  {what}, {sent}"), soft_wrap=True)
     print_files(out, [name for name, _ in release.files], release.left_out, "    ")
     if not difference.latest:

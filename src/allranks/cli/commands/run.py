@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -35,10 +37,6 @@ from allranks.plan.graph import Plan
 from allranks.plan.reader import lookup_of, opened
 from allranks.sdk.uploads import Upload, uploads_of
 from allranks.workspace import Workspace
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 _AS_AZURE = """Execute a script or a notebook unchanged, with its own arguments. Its MLClient and its credentials are
 replaced: it submits jobs, streams them, and reads their outputs here."""
@@ -73,8 +71,6 @@ def run(
 
     A script that submits jobs: allranks run --as-azure submit_jobs.py --epochs 3
     """
-    import os
-
     place = Workspace.at(workspace)
     if as_azure:
         of_file = {

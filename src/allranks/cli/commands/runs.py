@@ -47,8 +47,7 @@ def runs(
     For example: allranks runs --status Failed --since 7d
     """
     chosen = RunFilter(
-        frozenset(Status(choice.value) for choice in status or ()),
-        0.0 if since is None else moment(since, "--since"),
+        frozenset(Status(choice.value) for choice in status or ()), 0.0 if since is None else moment(since, "--since")
     )
     records = stored.runs(Workspace.at(workspace), limit, steps=json, chosen=chosen)
     if json:

@@ -182,11 +182,7 @@ def apply(
 
 
 def list_(
-    target: SchedulesArgument = None,
-    folder: FolderOption = None,
-    *,
-    azure: AzureOptions,
-    json: JsonOption = False,
+    target: SchedulesArgument = None, folder: FolderOption = None, *, azure: AzureOptions, json: JsonOption = False
 ) -> None:
     """List the declared schedules and those of a workspace.
 

@@ -24,15 +24,7 @@ from allranks.azure.workspace import NO_WORKSPACE, WorkspaceOptions, connect, re
 from allranks.checks import Findings
 from allranks.checks.plan import findings
 from allranks.cli.console import console, errors, to_json
-from allranks.cli.options import (
-    AzureOptions,
-    ComputeOption,
-    FileArgument,
-    FolderOption,
-    JsonOption,
-    SetOption,
-    option,
-)
+from allranks.cli.options import AzureOptions, ComputeOption, FileArgument, FolderOption, JsonOption, SetOption, option
 from allranks.cli.values import settings_of
 from allranks.cli.views.problems import print_warnings
 from allranks.cli.views.progress import view_of
@@ -97,10 +89,8 @@ def changes_of(compute: str, size: list[str], experiment: str, display_name: str
     every, of_steps = parse_sizes(size)
     changes = Changes(compute, every, of_steps, experiment, display_name, parsed)
     for name in unchecked_sizes(changes):
-        note = (
-            f"note: {name} is not in the table of allranks doctor --sizes, so its GPUs and InfiniBand are not checked"
-        )
-        errors().print(note, soft_wrap=True)
+        note = f"{name} is not in the table of allranks doctor --sizes, so its GPUs and InfiniBand are not checked"
+        errors().print(f"note: {note}", soft_wrap=True)
     return changes
 
 
@@ -204,17 +194,15 @@ def watch_run(client: Any, workspace: Workspace, record: RunRecord, out: Any, th
 
     then: what a user who stops watching can do later, a line with ``{run}``
     """
-    watcher = view_of(out)
-    continues = (
-        f"{record.id} continues on Azure ML\n  watch it   allranks logs {record.id} --follow\n"
-        f"  cancel it  allranks cancel {record.id}{then.format(run=record.id)}"
-    )
     try:
-        with watcher:
+        with view_of(out) as watcher:
             watch(client, workspace, record, watcher)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, AzureError) as error:
+        continues = (
+            f"{record.id} continues on Azure ML\n  watch it   allranks logs {record.id} --follow\n"
+            f"  cancel it  allranks cancel {record.id}{then.format(run=record.id)}"
+        )
         errors().print(f"stopped watching; {continues}", soft_wrap=True)
-        sys.exit(130)
-    except AzureError:
-        errors().print(f"stopped watching; {continues}", soft_wrap=True)
+        if isinstance(error, KeyboardInterrupt):
+            sys.exit(130)
         raise

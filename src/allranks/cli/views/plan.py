@@ -87,7 +87,10 @@ def plan_json(plan: Plan, previews: Mapping[str, StepPreview], uploads: Sequence
                     "needs": list(around.needs(node)),
                     **_properties(node, previews.get(path, NOT_PREVIEWED), plan.source),
                     "inputs": [_input(port) for port in node.inputs],
-                    "outputs": [_output(port) for port in node.outputs],
+                    "outputs": [
+                        {"name": port.name, "type": port.type, "mode": port.mode, "path": port.path}
+                        for port in node.outputs
+                    ],
                 }
                 for path, node, around in walk(graph)
             ],
@@ -155,24 +158,20 @@ def _facts(node: Node) -> dict[str, str]:
         items = ", ".join(item.name for item in node.items) if known else expression(node.items)  # type: ignore
         return {"items": items, "at once": str(node.max_concurrency or "")}
     if isinstance(node, Sweep):
-        return _facts_of_sweep(node)
+        limits, policy = node.limits, node.early_termination
+        stops = f"{policy.policy}, every {count(policy.interval, 'interval')} from {policy.delay}" if policy else ""
+        return {
+            "search space": "\n".join(f"{each.name} = {each}" for each in node.search_space),
+            "objective": f"{'maximize' if node.maximize else 'minimize'} {node.metric}",
+            "sampling": "sobol" if node.sampling.module == "scipy" else node.sampling.algorithm,
+            "at most": count(limits.total, "trial"),
+            "at once": str(limits.concurrent or ""),
+            "time-out": "" if limits.timeout is None else duration(limits.timeout),
+            "stops by": stops,
+        }
     if isinstance(node, StandIn):
         return {"folder": node.folder}
     return {"component": " ".join(part for part in (node.component, node.version) if part)}
-
-
-def _facts_of_sweep(node: Sweep) -> dict[str, str]:
-    limits, policy = node.limits, node.early_termination
-    stops = f"{policy.policy}, every {count(policy.interval, 'interval')} from {policy.delay}" if policy else ""
-    return {
-        "search space": "\n".join(f"{each.name} = {each}" for each in node.search_space),
-        "objective": f"{'maximize' if node.maximize else 'minimize'} {node.metric}",
-        "sampling": "sobol" if node.sampling.module == "scipy" else node.sampling.algorithm,
-        "at most": count(limits.total, "trial"),
-        "at once": str(limits.concurrent or ""),
-        "time-out": "" if limits.timeout is None else duration(limits.timeout),
-        "stops by": stops,
-    }
 
 
 def _facts_of_step(step: Step, preview: StepPreview, source: str, shared: Mapping[str, str]) -> dict[str, str]:
@@ -225,10 +224,6 @@ def _input(port: Input) -> dict[str, Any]:
 
 def _variable(value: str | GraphInput | NodeOutput | BoundText) -> str:
     return value if isinstance(value, str) else expression(value)
-
-
-def _output(port: Output) -> dict[str, Any]:
-    return {"name": port.name, "type": port.type, "mode": port.mode, "path": port.path}
 
 
 def _properties(step: Node, preview: StepPreview, source: str) -> dict[str, Any]:
@@ -302,9 +297,5 @@ def _print_values(console: Console, title: str, values: Mapping[str, Sequence[st
         console.print(Text(f"  {title}", style="bright_black"))
     for name, own in values.items():
         separator = "  " if all(len(value or NOTHING) <= _LONG for value in own) else f"\n{' ' * (names + 6)}"
-        line = Text.assemble("    ", (f"{name:<{names}}", "cyan"), f"  {separator.join(map(_shown, own))}")
-        console.print(line, soft_wrap=True)
-
-
-def _shown(value: str | None) -> str:
-    return NOTHING if value is None else plain(value)
+        shown = separator.join(NOTHING if value is None else plain(value) for value in own)
+        console.print(Text.assemble("    ", (f"{name:<{names}}", "cyan"), f"  {shown}"), soft_wrap=True)

@@ -17,7 +17,7 @@ from allranks.cli.views.tree import Line, More, lines_of
 from allranks.differences import Comparison, Difference, Reuse
 from allranks.history.formatting import elapsed, mean_cpu, node_layout
 from allranks.history.nested import nested, node_at, records_at
-from allranks.history.records import RankRecord, RunRecord, Status, StepRecord
+from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.text import NOTHING, duration, in_bytes, number, plain, when
 
 _WIDE, _WIDEST = 100, 140
@@ -149,17 +149,11 @@ def _ranks(step: StepRecord, now: float) -> RenderableType:
             str(rank.instance_rank),
             plain(rank.hostname),
             state(rank.status),
-            _end(rank),
+            plain(rank.signal or "") or (NOTHING if rank.exit_code is None else f"exit code {rank.exit_code}"),
             duration(None if rank.started is None else ended - rank.started),
             *((mean_cpu(rank, now) or NOTHING, memory) if with_usage else ()),
         )
     return table
-
-
-def _end(rank: RankRecord) -> str:
-    if rank.signal:
-        return plain(rank.signal)
-    return NOTHING if rank.exit_code is None else f"exit code {rank.exit_code}"
 
 
 def _notes(notes: Sequence[tuple[str, str]]) -> RenderableType:

@@ -13,13 +13,11 @@ from allranks.history.curves import best
 from allranks.history.formatting import (
     SYMBOLS,
     cause,
-    cpu_of_ranks,
     elapsed,
-    gpu_memory_of_ranks,
-    memory_of_ranks,
     models_of,
     outputs_of,
     reported_results,
+    usage_of_ranks,
     what_to_do,
     without_reason,
 )
@@ -131,9 +129,8 @@ def _one_line(text: str) -> str:
 
 def _results(run: RunRecord) -> list[list[Text]]:
     tables = {"outputs": outputs_of(run), "registered models": models_of(run), "results": reported_results(run)}
-    return [
-        [Text(f"  {title}", style="bright_black"), *_rows(rows, "    ", "")] for title, rows in tables.items() if rows
-    ]
+    titles = {title: Text(f"  {title}", style="bright_black") for title in tables}
+    return [[titles[title], *_rows(rows, "    ", "")] for title, rows in tables.items() if rows]
 
 
 def _rows(rows: Mapping[str, str], indent: str, style: str) -> list[Text]:
@@ -208,7 +205,8 @@ def _quoted(name: str) -> str:
 def _usage_lines(steps: Sequence[StepRecord]) -> list[Text]:
     """Return a heading and a line per step: CPU and peak memory of a rank. Of many steps, those with the most CPU
     time."""
-    rows = [step for step in steps if _is_listed(step)]
+    long = [step for step in steps if not step.reused_from and (step.ended or 0.0) - (step.started or 0.0) >= _SHORTEST]
+    rows = [step for step in long if step.started and any(rank.cpu_seconds is not None for rank in step.ranks)]
     seconds = {step.name: sum(rank.cpu_seconds or 0.0 for rank in step.ranks) for step in rows}
     chosen = sorted(rows, key=lambda step: -seconds[step.name])[:_STEPS]
     names = {step.name for step in chosen}
@@ -216,20 +214,12 @@ def _usage_lines(steps: Sequence[StepRecord]) -> list[Text]:
     width = max((len(plain(step.name)) for step in chosen), default=0)
     for step in (step for step in rows if step.name in names):
         ranks = f"  {count(len(step.ranks), 'rank')}" if len(step.ranks) > 1 else ""
-        cpu, memory = cpu_of_ranks(step, step.ended), memory_of_ranks(step)
         line = Text.assemble(f"    {plain(step.name):<{width}}")
-        for name, value in (("cpu", cpu), ("memory", memory), ("gpu memory", gpu_memory_of_ranks(step))):
-            if value:
-                line.append(f"  {name} ", style="bright_black").append(value)
+        for name, value in usage_of_ranks(step, step.ended).items():
+            line.append(f"  {name} ", style="bright_black").append(value)
         lines.append(line.append(ranks, style="bright_black"))
         if step.straggler:
             lines.append(Text(f"    {'':<{width}}  {plain(step.straggler)}", style="yellow"))
     if len(rows) > len(chosen):
         lines.append(Text(f"    ... {count(len(rows) - len(chosen), 'step')} more", style="bright_black"))
     return [Text("  resources per rank: mean CPU, peak memory", style="bright_black"), *lines] if lines else []
-
-
-def _is_listed(step: StepRecord) -> bool:
-    if step.reused_from or step.started is None or step.ended is None:
-        return False
-    return step.ended - step.started >= _SHORTEST and any(rank.cpu_seconds is not None for rank in step.ranks)

@@ -18,7 +18,7 @@ from allranks.cli.views import STYLES, symbol, word
 from allranks.history.curves import best_metric, buckets, remaining
 from allranks.history.formatting import current_usage, elapsed, node_layout
 from allranks.history.nested import Node, count_steps, nested, steps_of, walk
-from allranks.history.records import Point, RankRecord, RunRecord, Status, StepRecord
+from allranks.history.records import Point, RunRecord, Status, StepRecord
 from allranks.text import count, duration, number, plain
 
 _GUIDES = 4
@@ -30,13 +30,12 @@ _NOTES = 3
 _ACTIVE = (Status.PREPARING, Status.RUNNING)
 _DETAILED = (*_ACTIVE, Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
 _LEVELS = "▁▂▃▄▅▆▇"
+"""Without the full block: two curves below each other would touch."""
 _MOST = 64
 """Maximum number of ranks with one glyph each; more ranks are counted by state."""
 
 ITERATIONS = 7
 """Number of completed iterations of a loop that are listed; earlier ones are counted."""
-
-_DONE = (Status.COMPLETED, Status.SKIPPED)
 
 
 def tree(run: RunRecord, now: float, width: int, height: int | None = None, fold_over: int | None = None) -> Tree:
@@ -147,12 +146,10 @@ def _fitted(nodes: list[Node], depth: int, now: float, columns: _Columns, width:
             room -= sum(row.height for row in rows)
         shown.append(_Row(label, rows))
     counts = {
-        status: Text.assemble(symbol(status), " ", (f"{count(hidden[status], 'step')} {status}", STYLES[status]))
-        for status in Status
-        if hidden[status]
+        status: _Row([_counted(status, count(hidden[status], "step"))], []) for status in Status if hidden[status]
     }
-    before = [_Row([text], []) for status, text in counts.items() if status.ended]
-    return before + shown + [_Row([text], []) for status, text in counts.items() if not status.ended]
+    before = [row for status, row in counts.items() if status.ended]
+    return before + shown + [row for status, row in counts.items() if not status.ended]
 
 
 def _header(run: RunRecord, now: float, width: int) -> Text:
@@ -263,9 +260,6 @@ def _height(label: list[RenderableType]) -> int:
     return sum(part.row_count if isinstance(part, Table) else 1 for part in label)
 
 
-# Not the full block: two curves below each other would touch.
-
-
 def sparkline(points: Sequence[Point], width: int) -> str:
     """Return the curve in at most `width` characters, with ``×`` for values that are not finite. Fewer than two points
     give an empty text."""
@@ -276,32 +270,26 @@ def sparkline(points: Sequence[Point], width: int) -> str:
     low, high = min(finite, default=0.0), max(finite, default=0.0)
     # Halved, because the difference of two finite numbers may be infinite.
     span = high / 2 - low / 2
-    return "".join(_glyph((value / 2 - low / 2) / span if span else value - low) for value in values)
-
-
-def _glyph(share: float) -> str:
-    return _LEVELS[min(int(share * len(_LEVELS)), len(_LEVELS) - 1)] if math.isfinite(share) else "×"
+    shares = ((value / 2 - low / 2) / span if span else value - low for value in values)
+    last = len(_LEVELS) - 1
+    return "".join(_LEVELS[min(int(share * (last + 1)), last)] if math.isfinite(share) else "×" for share in shares)
 
 
 def _ranks_line(step: StepRecord, width: int) -> Text:
     """Return one glyph per rank, with a space between instances if the width allows; counts if there are too many
     ranks."""
     ranks = sorted(step.ranks, key=lambda rank: rank.rank)
-    instances = [list(group) for _, group in groupby(ranks, key=lambda rank: rank.instance_rank)]
     if len(ranks) > min(_MOST, width):
-        return _counts(ranks)
+        tally = Counter(rank.status for rank in ranks)
+        counts = (_counted(status, f"{tally[status]:,}") for status in Status if tally[status])
+        return Text("  ").join(counts)
+    instances = [list(group) for _, group in groupby(ranks, key=lambda rank: rank.instance_rank)]
     apart = " " if len(ranks) + len(instances) - 1 <= width else ""
     return Text(apart).join(Text().join(symbol(rank.status) for rank in group) for group in instances)
 
 
-def _counts(ranks: list[RankRecord]) -> Text:
-    tally = Counter(rank.status for rank in ranks)
-    parts = (
-        Text.assemble(symbol(status), (f" {tally[status]:,} {status}", STYLES[status]))
-        for status in Status
-        if tally[status]
-    )
-    return Text("  ").join(parts)
+def _counted(status: Status, amount: str) -> Text:
+    return Text.assemble(symbol(status), (f" {amount} {status}", STYLES[status]))
 
 
 class Line(NamedTuple):
@@ -339,8 +327,9 @@ def _lines_of(nodes: Sequence[Node], *, groups: bool) -> list[Line | More]:
     while pending:
         line = pending.pop()
         lines.append(line)
-        if isinstance(line, Line) and line.node.children and not _is_folded(line.node, groups):
-            pending += _stacked(line.node.children, line.depth + 1)
+        if isinstance(line, Line) and line.node.status is not Status.SKIPPED:
+            folds = line.node.status is Status.COMPLETED and (groups or line.node.is_iteration)
+            pending += [] if folds else _stacked(line.node.children, line.depth + 1)
     return lines
 
 
@@ -350,8 +339,3 @@ def _stacked(nodes: Sequence[Node], depth: int) -> list[Line | More]:
     counted = set(done[:-ITERATIONS])
     lines: list[Line | More] = [Line(node, depth) for node in reversed(nodes) if node.path not in counted]
     return [*lines, More(len(counted), depth)] if counted else lines
-
-
-def _is_folded(node: Node, groups: bool) -> bool:
-    status = node.status
-    return status is Status.SKIPPED or (status in _DONE and (groups or node.is_iteration))

@@ -32,7 +32,7 @@ _INTERVALS = (WIDTH - LEFT - RIGHT) // 2
 
 @dataclass(frozen=True)
 class Tick:
-    """A mark on an axis. at: pixels from the picture's left or top edge."""
+    """A mark on an axis, or in place of a point that cannot be drawn. at: pixels from the picture's left or top edge"""
 
     at: float
     label: str
@@ -66,30 +66,28 @@ def round_step(span: float, count: int) -> float:
     return min((factor * power for factor in (1, 2, 5, 10)), key=lambda step: abs(span / step - count))
 
 
-def value_scale(low: float, high: float, start: float, stop: float, count: int = 5) -> tuple[Scale, list[Tick]]:
+def value_scale(low: float, high: float, start: float, stop: float) -> tuple[Scale, list[Tick]]:
     """Return a scale with round numbers as its ends around the values, and its ticks."""
     if high - low <= max(1e-9 * max(abs(low), abs(high)), _SMALLEST):
         margin = abs(low) / 2 if abs(low) > _SMALLEST else 0.5
         low, high = low - margin, high + margin
-    step = round_step(high - low, count)
+    step = round_step(high - low, 5)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     scale = Scale(first * step, last * step, start, stop)
     return scale, [Tick(scale(index * step), tick_label(index * step, step)) for index in range(first, last + 1)]
 
 
-def count_scale(low: float, high: float, start: float, stop: float, count: int = 6) -> tuple[Scale, list[Tick]]:
+def count_scale(low: float, high: float, start: float, stop: float) -> tuple[Scale, list[Tick]]:
     """Return a scale for training steps, from the first to the last, and its ticks at integers."""
     scale = Scale(low, high, start, stop)
-    if high <= low:
-        return scale, [Tick(scale(low), f"{low:,.0f}")]
-    step = max(round_step(high - low, count), 1.0)
+    step = max(round_step(high - low, 6), 1.0) if high > low else 1.0
     indexes = range(math.ceil(low / step), math.floor(high / step) + 1)
     return scale, [Tick(scale(index * step), f"{index * step:,.0f}") for index in indexes]
 
 
-def time_scale(seconds: float, start: float, stop: float, count: int = 8) -> tuple[Scale, list[Tick]]:
+def time_scale(seconds: float, start: float, stop: float) -> tuple[Scale, list[Tick]]:
     """Return a scale from 0 to `seconds`, and its ticks at usual units of time."""
-    scale = Scale(0.0, seconds or 1.0, start, stop)
+    scale, count = Scale(0.0, seconds or 1.0, start, stop), 8
     if scale.high < 6:
         step = round_step(scale.high, count)
     else:
@@ -125,21 +123,13 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Mark:
-    """A point that cannot be drawn at its value. x: pixels"""
-
-    x: float
-    title: str
-
-
-@dataclass(frozen=True)
 class Series:
     """A curve: the data of an SVG path, dots if there are few points, and marks for values that are not finite."""
 
     name: str
     path: str
     dots: tuple[tuple[float, float, str], ...]
-    marks: tuple[Mark, ...]
+    marks: tuple[Tick, ...]
     last: str
     best: str
     points: tuple[tuple[float, float], ...]
@@ -211,16 +201,14 @@ def make_chart(title: str, of: str, curves: Sequence[Curve]) -> Chart:
 
 
 def _series(curve: Curve, points: Sequence[tuple[float, float]], x: Scale, y: Scale | None) -> Series:
-    name = curve.name
     drawn = thin(points, _INTERVALS)
     best_point = best(curve.metric, curve.points)
+    dotted = [(at, value) for at, value in drawn if drawable(value)] if y and len(points) <= _DOTS else []
     return Series(
-        name=name,
+        name=curve.name,
         path=_path(drawn, x, y) if y else "",
-        dots=tuple((x(at), y(value), f"{name} {number(value)} at {at:,.0f}") for at, value in drawn if drawable(value))
-        if y and len(points) <= _DOTS
-        else (),
-        marks=_marks(name, points, x),
+        dots=tuple((x(at), y(value), f"{curve.name} {number(value)} at {at:,.0f}") for at, value in dotted if y),
+        marks=_marks(curve.name, points, x),
         last=number(curve.points[-1].value),
         best="" if best_point is None else number(best_point.value),
         points=tuple(drawn),
@@ -230,21 +218,18 @@ def _series(curve: Curve, points: Sequence[tuple[float, float]], x: Scale, y: Sc
 
 def _path(points: Sequence[tuple[float, float]], x: Scale, y: Scale) -> str:
     """Return a line that is interrupted where a value cannot be drawn. A single point becomes a dot."""
-    data = []
-    pen = "M"
+    data, pen = "", "M"
     for at, value in points:
-        if not drawable(value):
-            pen = "M"
-            continue
-        data.append(f"{pen}{x(at)} {y(value)}" + ("h0" if pen == "M" else ""))
-        pen = "L"
-    return "".join(data)
+        if drawable(value):
+            data += f"{pen}{x(at)} {y(value)}" + ("h0" if pen == "M" else "")
+        pen = "L" if drawable(value) else "M"
+    return data
 
 
-def _marks(name: str, points: Sequence[tuple[float, float]], x: Scale) -> tuple[Mark, ...]:
+def _marks(name: str, points: Sequence[tuple[float, float]], x: Scale) -> tuple[Tick, ...]:
     """Return marks for values that are not finite: at most one per pixel, for the first value there."""
-    marks: dict[int, Mark] = {}
+    marks: dict[int, Tick] = {}
     for at, value in points:
         if not drawable(value) and len(marks) < _MARKS:
-            marks.setdefault(round(x(at)), Mark(x(at), f"{name} is {number(value)} at {at:,.0f}"))
+            marks.setdefault(round(x(at)), Tick(x(at), f"{name} is {number(value)} at {at:,.0f}"))
     return tuple(marks.values())

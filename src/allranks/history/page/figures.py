@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.history.curves import best, families
-from allranks.history.formatting import cpu_of_ranks, gpu_memory_of_ranks, memory_of_ranks
+from allranks.history.formatting import usage_of_ranks
 from allranks.history.nested import in_every_iteration
 from allranks.history.page.chart import SERIES, Chart, Curve, charts, drawing_cost, make_chart
 from allranks.history.records import Status, StepRecord
@@ -63,15 +63,15 @@ class Confusion:
         total = sum(row[place] for row in self.rows)
         return self.rows[place][place] / total if total else None
 
-    def mistakes(self, limit: int = 3) -> list[tuple[str, str, float]]:
-        """Return the most frequent mistakes: true class, predicted class, count."""
+    def mistakes(self) -> list[tuple[str, str, float]]:
+        """Return the three most frequent mistakes: true class, predicted class, count."""
         wrong = [
             (self.labels[row], self.labels[column], value)
             for row, values in enumerate(self.rows)
             for column, value in enumerate(values)
             if row != column and value
         ]
-        return sorted(wrong, key=lambda mistake: -mistake[2])[:limit]
+        return sorted(wrong, key=lambda mistake: -mistake[2])[:3]
 
 
 def confusions(step: StepRecord) -> list[Confusion]:
@@ -88,23 +88,16 @@ def _read(step: StepRecord, path: Path) -> Confusion | None:
             return None
         with path.open("rb") as file:
             text = file.read(LARGEST_FILE + 1)
-        return _parse(step, json.loads(text)) if len(text) <= LARGEST_FILE else None
-    except (OSError, ValueError, RecursionError, OverflowError):
+        content = json.loads(text) if len(text) <= LARGEST_FILE else {}
+        labels, matrix = content["data"]["class_labels"], content["data"]["matrix"]
+        counts = [value for row in matrix for value in row]
+        sizes = {len(labels), len(matrix), *map(len, matrix)}
+        is_matrix = content["schema_type"] == "confusion_matrix" and isinstance(labels, list) and len(sizes) == 1
+        if not is_matrix or not 0 < len(labels) <= LARGEST_MATRIX or not all(map(_is_count, counts)):
+            return None
+        return Confusion(step, tuple(map(str, labels)), tuple(tuple(map(float, row)) for row in matrix))
+    except (OSError, ValueError, TypeError, KeyError, RecursionError, OverflowError):
         return None
-
-
-def _parse(step: StepRecord, content: Any) -> Confusion | None:
-    if not isinstance(content, dict) or content.get("schema_type") != "confusion_matrix":
-        return None
-    data = content.get("data")
-    labels, matrix = (data.get("class_labels"), data.get("matrix")) if isinstance(data, dict) else (None, None)
-    if not isinstance(labels, list) or not isinstance(matrix, list) or not 0 < len(labels) <= LARGEST_MATRIX:
-        return None
-    if len(matrix) != len(labels) or not all(isinstance(row, list) and len(row) == len(labels) for row in matrix):
-        return None
-    if not all(_is_count(value) for row in matrix for value in row):
-        return None
-    return Confusion(step, tuple(map(str, labels)), tuple(tuple(map(float, row)) for row in matrix))
 
 
 def _is_count(value: Any) -> bool:
@@ -193,12 +186,12 @@ def usage_facts(step: StepRecord, now: float) -> dict[str, str]:
     """Return the resource usage of a step, without what is not known. now: end of a step that is running"""
     if step.reused_from:
         return {}
-    ended = now if step.status is Status.RUNNING else None
-    seconds = sum(rank.cpu_seconds or 0.0 for rank in step.ranks)
+    used = usage_of_ranks(step, now if step.status is Status.RUNNING else None)
+    seconds = [rank.cpu_seconds for rank in step.ranks if rank.cpu_seconds is not None]
     facts = {
-        "mean CPU per rank": cpu_of_ranks(step, ended),
-        "CPU time": f"{seconds:,.1f} s" if any(rank.cpu_seconds is not None for rank in step.ranks) else "",
-        "peak memory per rank": memory_of_ranks(step),
-        "peak GPU memory per rank": gpu_memory_of_ranks(step),
+        "mean CPU per rank": used.get("cpu"),
+        "CPU time": f"{sum(seconds):,.1f} s" if seconds else None,
+        "peak memory per rank": used.get("memory"),
+        "peak GPU memory per rank": used.get("gpu memory"),
     }
     return {name: value for name, value in facts.items() if value}

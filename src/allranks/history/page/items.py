@@ -9,7 +9,7 @@ from itertools import groupby, islice
 
 from allranks.history.curves import best_metric
 from allranks.history.formatting import node_layout
-from allranks.history.nested import Node, nested, steps_of, walk
+from allranks.history.nested import nested, steps_of, walk
 from allranks.history.records import Status, StepRecord
 from allranks.text import count, number
 
@@ -78,7 +78,13 @@ def items_of(steps: Iterable[StepRecord]) -> list[Item]:
     for place in range(len(nodes) - 1, -1, -1):
         node = nodes[place]
         children = [item for child in node.children for item in built.pop(id(child))]
-        record = node.record or _derived(node)
+        record = node.record or StepRecord(
+            *(node.path, node.name, "", "none", 1, 1),
+            status=node.status,
+            started=node.started,
+            ended=node.ended,
+            kind="iteration" if node.is_iteration else "loop",
+        )
         metric = best_metric(steps_of(node)) if node.is_iteration else None
         metric_text = f"{metric[0]} {number(metric[1].value)}" if metric else ""
         is_deep = depths[id(node)] >= _DEEPEST
@@ -100,13 +106,6 @@ def walk_items(items: Iterable[Item]) -> Iterator[Item]:
         item = stack.pop()
         yield item
         stack.extend(reversed(item.children))
-
-
-def _derived(node: Node) -> StepRecord:
-    kind = "iteration" if node.is_iteration else "loop"
-    return StepRecord(
-        node.path, node.name, "", "none", 1, 1, status=node.status, started=node.started, ended=node.ended, kind=kind
-    )
 
 
 @dataclass(frozen=True)

@@ -70,13 +70,9 @@ class LivePage:
     def _update(self) -> None:
         with Store(self._database, reads=True) as store:
             run = store.run(self._run)
-        text = _text(run, time.time(), self._known)
+        from allranks.history.page.page import page  # slow to import: this thread does it while the first step starts
+
+        text = page(run, time.time(), self._known)
         with self._lock:
             if not self._ended:
                 write_file(self.path, text)
-
-
-def _text(run: RunRecord, now: float, known: frozenset[str]) -> str:
-    from allranks.history.page.page import page  # slow to import: this thread does it while the first step starts
-
-    return page(run, now, known)

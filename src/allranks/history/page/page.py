@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,7 +19,7 @@ from markupsafe import Markup
 
 from allranks.history import curves, formatting, trials
 from allranks.history.nested import count_steps, in_every_iteration
-from allranks.history.page import chart, drawings, html_page, log_excerpts, timeline
+from allranks.history.page import chart, graphs, html_page, log_excerpts, timeline
 from allranks.history.page.figures import Confusion, confusions, shared_charts, usage_facts
 from allranks.history.page.items import Item, details, items_of, runs, stretches
 from allranks.history.records import Point, RunRecord, Status, StepRecord
@@ -32,21 +33,12 @@ _VALUES = 3
 _MATRICES = 12
 _WIDEST = 22
 """Characters of the smaller text in the box of a node."""
-_MOST_NOTES = 50
-_MOST_TRIALS = 100
-"""Maximum trials of a sweep in its table: the best ones."""
-_MOST_VERDICTS = 10
-_UNFOLDED_VERDICTS = 2
+_LIMITS = {"MOST_NOTES": 50, "MOST_TRIALS": 100, "MOST_VERDICTS": 10, "UNFOLDED_VERDICTS": 2}
+"""How many of each the templates show; of the trials of a sweep, the best ones."""
 _LONGEST = 80
 _ORDER = (
-    Status.COMPLETED,
-    Status.FAILED,
-    Status.CANCELED,
-    Status.INTERRUPTED,
-    Status.RUNNING,
-    Status.PREPARING,
-    Status.NOT_STARTED,
-    Status.SKIPPED,
+    *(Status.COMPLETED, Status.FAILED, Status.CANCELED, Status.INTERRUPTED),
+    *(Status.RUNNING, Status.PREPARING, Status.NOT_STARTED, Status.SKIPPED),
 )
 
 
@@ -81,7 +73,7 @@ def page(run: RunRecord, now: float, known: frozenset[str] = frozenset()) -> str
         progress=_progress(steps),
         headlines=_headlines(run.steps),
         layouts=list(dict.fromkeys(map(formatting.step_layout, steps)))[:_LAYOUTS],
-        drawings=drawings.drawings(items),
+        graphs=graphs.graphs(items),
         timeline=timeline.timeline(run, now, items),
         sweeps=[sweep for sweep in trials.sweeps(run.steps) if sweep.trials],
         charts=shared_charts(steps),
@@ -110,43 +102,22 @@ def _headlines(steps: list[StepRecord]) -> list[tuple[StepRecord, str, Point]]:
 def _matrices(steps: list[StepRecord]) -> list[Confusion]:
     """Return the confusion matrices of the run that fit on a page. Of several iterations, use the last one."""
     last_steps = {in_every_iteration(step.name): step for step in steps if step.artifacts}
-    matrices: list[Confusion] = []
-    for step in last_steps.values():
-        if len(matrices) >= _MATRICES:
-            break
-        matrices += confusions(step)
-    return matrices[:_MATRICES]
+    matrices = (confusion for step in last_steps.values() for confusion in confusions(step))
+    return list(islice(matrices, _MATRICES))
 
 
 @cache
 def _environment() -> Environment:
     environment = html_page.templates("allranks.history.page", _finalize)
     functions = (
-        *(curves.best, drawings.branches, count_steps, runs, stretches),
-        *(
-            formatting.cause,
-            formatting.what_to_do,
-            clock,
-            count,
-            duration,
-            formatting.elapsed,
-        ),
-        *(formatting.models_of, number, formatting.outputs_of, formatting.reason, when),
-        *(formatting.reported_results, _about, _has_more_metrics, _last_values, _notes_of, _rank_anchor),
-        *(_shorten, _step_anchor, _what),
+        *(curves.best, graphs.branches, count_steps, runs, stretches, clock, count, duration, number, when),
+        *(formatting.cause, formatting.what_to_do, formatting.elapsed, formatting.models_of, formatting.outputs_of),
+        *(formatting.reason, formatting.reported_results, _about, _has_more_metrics, _last_values, _notes_of),
+        *(_rank_anchor, _shorten, _step_anchor, _what),
     )
     environment.globals.update({function.__name__.lstrip("_"): function for function in functions})
-    environment.globals.update(
-        MOST_NOTES=_MOST_NOTES,
-        MOST_TRIALS=_MOST_TRIALS,
-        MOST_VERDICTS=_MOST_VERDICTS,
-        UNFOLDED_VERDICTS=_UNFOLDED_VERDICTS,
-        NOTHING=NOTHING,
-        RUN=drawings.RUN,
-        SYMBOLS=formatting.SYMBOLS,
-        chart_size=chart,
-        timeline_size=timeline,
-    )
+    sizes = {"chart_size": chart, "timeline_size": timeline}
+    environment.globals.update(NOTHING=NOTHING, RUN=graphs.RUN, SYMBOLS=formatting.SYMBOLS, **sizes, **_LIMITS)
     return environment
 
 
@@ -163,7 +134,7 @@ def _about(item: Item, now: float) -> str:
     """Return the text beside a node's name: layout, decision, and duration or the run whose result it reuses."""
     step = item.record
     parts = [item.layout]
-    if (decided := drawings.outcome(item)) is not None:
+    if (decided := graphs.outcome(item)) is not None:
         parts.append(str(decided).lower())
     if step.reused_from:
         parts.append(f"reused from {step.reused_from}")

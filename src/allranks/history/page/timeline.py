@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from allranks.history.formatting import elapsed
 from allranks.history.page.chart import Scale, Tick, time_scale
-from allranks.history.page.items import Item, chosen, items_of, runs, stretches, walk_items
+from allranks.history.page.items import Item, chosen, runs, stretches, walk_items
 from allranks.history.records import AttemptRecord, RankRecord, RunRecord, Status, StepRecord, earlier_attempts, pauses
 from allranks.text import count, duration
 
@@ -98,16 +98,13 @@ class Timeline:
         return "".join(f"M{tick.at} 0V99999" for tick in (*self.ticks, *self.pauses))
 
 
-def timeline(run: RunRecord, now: float, items: Sequence[Item] | None = None) -> Timeline | None:
-    """Return the timeline of the run; None if no step has run. Running steps are drawn until `now`.
-
-    items: the run's items, if they are known already
-    """
+def timeline(run: RunRecord, now: float, items: Sequence[Item]) -> Timeline | None:
+    """Return the timeline of the run; None if no step has run. Running steps are drawn until `now`. items: the run's"""
     ran = [step for step in run.steps if step.started and not step.reused_from]
     if not ran:
         return None
-    start = min(step.started for step in ran if step.started)
-    start = min(start, run.created or start)
+    started = [step.started for step in ran if step.started]
+    start = min([*started, run.created] if run.created else started)
     stop = max(step.ended if step.ended is not None else now for step in ran)
     time = _ExecutionTime(start, tuple(pauses(run, now)))
     scale, ticks = time_scale(max(time(stop), 0.001), LABELS, WIDTH - 24)
@@ -116,7 +113,6 @@ def timeline(run: RunRecord, now: float, items: Sequence[Item] | None = None) ->
         for begin, end in time.pauses
         if begin < stop
     )
-    items = items_of(run.steps) if items is None else items
     drawn = chosen(items, _ALL_ROWS)
     one_by_one = sum(len(step.ranks) for step in ran) <= _ALL_RANKS
     parts = _Drawing(time, now, scale, one_by_one, drawn).parts(items, 0)
@@ -158,7 +154,7 @@ class _Drawing:
         return tuple(parts)
 
     def _block(self, items: Sequence[Item], level: int) -> Block:
-        rows = []
+        rows: list[Row] = []
         y = 0.0
         for item in items:
             row, y = self._row(item, y, min(level, _DEEPEST) * _INDENT)
@@ -171,7 +167,9 @@ class _Drawing:
         if step.reused_from:
             return Row(step, item.name, x, y, None, (), f"reused from {step.reused_from}"), below
         before = tuple(
-            self._bar(attempt, y + 8, 10, _attempt_title(step, attempt)) for attempt in earlier_attempts(step)
+            self._bar(each, y + 8, 10, f"{step.name} · attempt {each.number + 1} · {each.status} · {took}")
+            for each in earlier_attempts(step)
+            for took in (duration(each.ended - each.started),)
         )
         if not step.started or step.status is Status.NOT_STARTED:
             return Row(step, item.name, x, y, None, (), str(step.status), before), below
@@ -208,16 +206,8 @@ class _Drawing:
         return Bar(x, round(y, 1), max(round(end - x, 1), 2.0), height, record.status, title)
 
 
-def _attempt_title(step: StepRecord, attempt: AttemptRecord) -> str:
-    took = duration(attempt.ended - attempt.started)
-    return f"{step.name} · attempt {attempt.number + 1} · {attempt.status} · {took}"
-
-
 def _rank_title(rank: RankRecord, now: float) -> str:
     ended = rank.ended if rank.ended is not None else now
-    parts = [f"rank {rank.rank}", f"instance {rank.instance_rank}", rank.hostname, str(rank.status)]
-    if rank.signal:
-        parts.append(rank.signal)
-    elif rank.exit_code:
-        parts.append(f"exit code {rank.exit_code}")
-    return " · ".join([*(part for part in parts if part), duration(ended - (rank.started or ended))])
+    end = rank.signal or (f"exit code {rank.exit_code}" if rank.exit_code else "")
+    parts = (f"rank {rank.rank}", f"instance {rank.instance_rank}", rank.hostname, str(rank.status), end)
+    return " · ".join([*filter(None, parts), duration(ended - (rank.started or ended))])

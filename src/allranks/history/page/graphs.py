@@ -1,45 +1,69 @@
-"""Layout of the graph of a run's steps: steps in layers, every edge from a layer to a later one, few crossings."""
+"""The graphs of a run on its page: one for each scope, with the branches that its conditions took.
+
+The nodes of a graph are in layers, every edge leads from a layer to a later one, and few edges cross.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from allranks.history.records import StepRecord
+from allranks.history.page.items import Item, chosen, walk_items
+from allranks.history.records import Status
 
+RUN = -1
+"""The place of the run itself, the outermost scope."""
+_LARGEST = 300
+"""Maximum nodes of a scope that is drawn as a graph; a larger one is shown as a list."""
+_MOST_EDGES = 5000
+_BUDGET = 1000
+"""Maximum nodes of a page that are drawn in graphs."""
+_LISTED = 4000
+"""Maximum nodes of a page in graphs, or in lists instead of a graph."""
 _SIDEWAYS = 5
 """Maximum layers side by side on a page; a deeper graph runs downwards."""
 _LARGE = 24
-"""Maximum steps that are drawn large."""
+"""Maximum nodes that are drawn large."""
 _BENDS = 2000
-"""Maximum bends of edges around steps; a graph that needs more is drawn without bends."""
+"""Maximum bends of edges around nodes; a graph that needs more is drawn without bends."""
 _SWEEPS = 8
 _GAP = 14
 
 
 @dataclass(frozen=True)
-class Node:
-    """A step and its box's upper left corner, in pixels."""
+class Branch:
+    """The branch of a condition that contains a node. outcome: ``true`` or ``false``"""
 
-    step: StepRecord
+    condition: str
+    outcome: str
+    taken: bool
+
+    @property
+    def text(self) -> str:
+        return f"branch {self.outcome} of {self.condition}, {'taken' if self.taken else 'not taken'}"
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node and its box's upper left corner, in pixels."""
+
+    item: Item
     x: float
     y: float
 
 
 @dataclass(frozen=True)
 class Edge:
-    """An arrow between two steps.
+    """An arrow between two nodes.
 
-    path:           the data of an SVG path
-    source, target: names of steps
-    x, y:           position of a label before the arrow's head: on its left, or on its right in a graph that runs
-                    downwards
+    path:   the data of an SVG path
+    branch: the branch that it represents; None for other edges
+    x, y:   position of a label before the arrow's head: on its left, or on its right in a graph that runs downwards
     """
 
     path: str
-    source: str
-    target: str
+    branch: Branch | None
     x: float
     y: float
 
@@ -58,16 +82,79 @@ class Graph:
     downwards: bool
 
 
+@dataclass(frozen=True)
+class Graphs:
+    """The graphs of a page.
+
+    by_place: by the place of the item that contains the scope; `RUN` is the run's own. Other scopes are shown as lists.
+    listed:   the places of the nodes that fit in a graph or in a list
+    """
+
+    by_place: Mapping[int, Graph]
+    listed: frozenset[int]
+
+    def nodes(self, items: Iterable[Item]) -> list[Item]:
+        """Return the items that fit on the page."""
+        return [item for item in items if item.place in self.listed]
+
+
+def graphs(roots: Sequence[Item]) -> Graphs:
+    """Return the graphs that fit on a page. A loop has none: its iterations are a list.
+
+    Scopes that failed or are running come first.
+    """
+    listed = chosen(roots, _LISTED)
+    groups = [item for item in walk_items(roots) if len(item.children) > 1 and not item.is_loop]
+    groups = [item for item in groups if all(child.place in listed for child in item.children)]
+    drawn = chosen(roots, _BUDGET, lambda item: 0 if item.is_iteration else 1)
+    groups.sort(key=lambda item: (not item.needs_attention, item.children[-1].place not in drawn, item.place))
+    by_place: dict[int, Graph] = {}
+    budget = _BUDGET
+    for place, items in [(RUN, list(roots)), *((group.place, group.children) for group in groups)]:
+        edges = sum(len(item.record.needs) for item in items)
+        if items and len(items) <= min(_LARGEST, budget) and edges <= _MOST_EDGES:
+            budget -= len(items)
+            by_place[place] = graph(items)
+    return Graphs(by_place, listed)
+
+
+def branches(items: Iterable[Item]) -> dict[tuple[str, str], Branch]:
+    """Return the branches of the decided conditions of a scope, by the paths of condition and node.
+
+    A skipped node is in the branch that was not taken, unless something else may have caused the skip.
+    """
+    by_path = {item.record.name: item for item in items}
+    result: dict[tuple[str, str], Branch] = {}
+    for item in by_path.values():
+        gates = [need for need in item.record.needs if need in by_path and outcome(by_path[need]) is not None]
+        skipped = item.status is Status.SKIPPED
+        left_out = [need for need in item.record.needs if need in by_path and by_path[need].status is Status.SKIPPED]
+        if skipped and (len(gates) > 1 or left_out):
+            continue
+        for gate in gates:
+            decided = outcome(by_path[gate])
+            text = str(decided is not skipped).lower()
+            result[gate, item.record.name] = Branch(by_path[gate].name, text, not skipped)
+    return result
+
+
+def outcome(item: Item) -> bool | None:
+    """Return a condition's decision; None for a condition that has not decided, and for any other node."""
+    if item.record.kind != "condition" or item.status is not Status.COMPLETED:
+        return None
+    return {"true": True, "false": False}.get(item.record.inputs.get("condition", "").strip().lower())
+
+
 @dataclass(eq=False)
 class _Vertex:
-    """A step, or (step None) a point where an edge passes through a layer.
+    """A node, or (item None) a point where an edge passes through a layer.
 
     depth, breadth: its size along the edges and across them
     along, across:  its centre
     """
 
     layer: int
-    step: StepRecord | None = None
+    item: Item | None = None
     before: list[_Vertex] = field(default_factory=list)
     after: list[_Vertex] = field(default_factory=list)
     depth: float = 0.0
@@ -76,50 +163,52 @@ class _Vertex:
     across: float = 0.0
 
 
-def graph(steps: Sequence[StepRecord]) -> Graph:
-    """Lay out the steps, whose order must put each after those that it needs. Other needs are ignored."""
-    vertices, chains = _vertices(steps)
-    bends = [bend for chain in chains for bend in chain[1:-1]]
-    layers = _layers([*vertices, *bends])
+def graph(items: Sequence[Item]) -> Graph:
+    """Lay out the nodes, whose order must put each after those that it needs. Other needs are ignored."""
+    vertices, chains = _vertices(items)
+    every = [*vertices, *(bend for chain in chains for bend in chain[1:-1])]
+    layers = _layers(every)
     downwards = len(layers) > _SIDEWAYS
-    small = len(steps) > _LARGE
+    small = len(items) > _LARGE
     box = (132, 26) if small else (172, 50)
     for vertex in vertices:
         vertex.depth, vertex.breadth = (box[1], box[0]) if downwards else box
     _order(layers)
     _align(layers)
     depth = _stack(layers, 30 if downwards else 44)
-    lowest = min((vertex.across - vertex.breadth / 2 for vertex in (*vertices, *bends)), default=0.0)
-    highest = max((vertex.across + vertex.breadth / 2 for vertex in (*vertices, *bends)), default=0.0)
+    lowest = min((vertex.across - vertex.breadth / 2 for vertex in every), default=0.0)
+    highest = max((vertex.across + vertex.breadth / 2 for vertex in every), default=0.0)
 
     def point(along: float, across: float) -> tuple[float, float]:
         pair = (round(along + 1, 1), round(across - lowest + 1, 1))
         return (pair[1], pair[0]) if downwards else pair
 
     nodes = [
-        Node(vertex.step, *point(vertex.along - vertex.depth / 2, vertex.across - vertex.breadth / 2))
+        Node(vertex.item, *point(vertex.along - vertex.depth / 2, vertex.across - vertex.breadth / 2))
         for vertex in vertices
-        if vertex.step is not None
+        if vertex.item is not None
     ]
+    by_names = branches(items)
     edges = []
     for chain in chains:
         ends = [point(vertex.along + side * vertex.depth / 2, vertex.across) for vertex in chain for side in (-1, 1)]
         x, y = ends[-2]
-        label = (x + 7, y - 9) if downwards else (x - 10, y - 5)
-        source, target = (vertex.step.name for vertex in (chain[0], chain[-1]) if vertex.step is not None)
-        edges.append(Edge(_path(ends[1:-1], downwards), source, target, round(label[0], 1), round(label[1], 1)))
+        x, y = (x + 7, y - 9) if downwards else (x - 10, y - 5)
+        source, target = (vertex.item.record.name for vertex in (chain[0], chain[-1]) if vertex.item is not None)
+        branch = by_names.get((source, target))
+        edges.append(Edge(_path(ends[1:-1], downwards), branch, round(x, 1), round(y, 1)))
     size = (highest - lowest + 2, depth + 2) if downwards else (depth + 2, highest - lowest + 2)
     return Graph(tuple(nodes), tuple(edges), *box, round(size[0], 1), round(size[1], 1), small, downwards)
 
 
-def _vertices(steps: Sequence[StepRecord]) -> tuple[list[_Vertex], list[list[_Vertex]]]:
-    """Return the vertices that hold steps, and for each edge a chain of vertices: its start, its bends, its end."""
-    # Only earlier steps count, so the graph is acyclic, whatever the record contains.
+def _vertices(items: Sequence[Item]) -> tuple[list[_Vertex], list[list[_Vertex]]]:
+    """Return the vertices that hold nodes, and for each edge a chain of vertices: its start, its bends, its end."""
+    # Only earlier nodes count, so the graph is acyclic, whatever the record contains.
     places: dict[str, _Vertex] = {}
     edges: dict[tuple[_Vertex, _Vertex], None] = {}
-    for step in steps:
-        sources = [places[name] for name in step.needs if name in places]
-        vertex = places[step.name] = _Vertex(max((source.layer + 1 for source in sources), default=0), step)
+    for item in items:
+        sources = [places[name] for name in item.record.needs if name in places]
+        vertex = places[item.record.name] = _Vertex(max((each.layer + 1 for each in sources), default=0), item)
         edges |= {(source, vertex): None for source in sources}
     return list(places.values()), _chains(list(edges))
 
@@ -178,7 +267,7 @@ def _align(layers: list[list[_Vertex]]) -> None:
                 _mean([*vertex.before, *vertex.after], vertex) - offset
                 for vertex, offset in zip(layer, offsets, strict=True)
             ]
-            weights = [4.0 if vertex.step else 1.0 for vertex in layer]
+            weights = [4.0 if vertex.item else 1.0 for vertex in layer]
             for vertex, target, offset in zip(layer, _rising(targets, weights), offsets, strict=True):
                 vertex.across = target + offset
 
@@ -211,7 +300,7 @@ def _stack(layers: list[list[_Vertex]], gap: float) -> float:
         depth = max(vertex.depth for vertex in layer)
         for vertex in layer:
             vertex.along = start + depth / 2
-            vertex.depth = vertex.depth if vertex.step else depth
+            vertex.depth = vertex.depth if vertex.item else depth
         start += depth + gap
     return max(start - gap, 0.0)
 
