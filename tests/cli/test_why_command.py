@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from allranks.cli.commands.why import why
-from allranks.cli.views.problems import problems_text
+from allranks.cli.console import problems_text
 from allranks.errors import InputError, Problem
 from allranks.history.records import Status, Verdict
 from allranks.history.store import Store

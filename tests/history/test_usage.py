@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from allranks.history import usage
 from allranks.history.observer import Observer
 from allranks.history.recorder import RunRecorder
 from allranks.history.records import RunRecord, StepRecord
@@ -60,11 +59,11 @@ def test_samples_are_stored_and_read_when_asked_for(tmp_path: Path, run: RunReco
         found = store.run("r")
         assert [node.usage for node in found.steps] == [{}, {}]
         assert [node.usage for node in next(store.each_run()).steps] == [{}, {}]
-        usage.load(store.connection, found)
+        store.load_usage(found)
         assert found.step("train").usage == step.usage
         assert found.step("other").usage == {}
         recorder.forget_usage(step)
-        usage.load(store.connection, found)
+        store.load_usage(found)
         assert step.usage == found.step("train").usage == {}
 
 
@@ -76,7 +75,7 @@ def test_a_long_step_keeps_a_bounded_number_of_samples(tmp_path: Path, run: RunR
             recorder.add_sample(step, 0, Sample(float(time), {0: RankUsage(time / 2, time)}))
             assert len(step.usage[0]) < MOST
         found = store.run("r")
-        usage.load(store.connection, found)
+        store.load_usage(found)
         assert found.step("train").usage == step.usage
         assert {sample.ranks[0].cpu / sample.time for sample in step.usage[0]} == {0.5}
         assert step.usage[0][-1].time == 3 * MOST - 1
@@ -95,4 +94,4 @@ def test_a_damaged_sample_is_an_error_of_the_store(tmp_path: Path, run: RunRecor
         store.add_run(run, "{}")
         store.connection.execute("INSERT INTO usage VALUES ('r', 'train', 0, 1.0, '[[0]')")
         with pytest.raises(sqlite3.DatabaseError, match="a sample cannot be read"):  # `Store` makes it an InputError
-            usage.load(store.connection, run)
+            store.load_usage(run)

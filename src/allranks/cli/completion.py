@@ -1,27 +1,24 @@
-"""What the shell completes: runs and steps.
+"""Completion of runs and steps in the shell.
 
-Each function reads little, changes nothing, and returns nothing if anything is wrong: an error would end up in the
-middle of the line that the user types. With nothing to propose, a shell completes the names of files.
+Each function reads little, changes nothing, and returns nothing on any error: a message would appear in the middle of
+the line that the user types. Without proposals, a shell completes the names of files.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import typer
 
 from allranks.history.selection import find
 from allranks.sdk.paths import nearest
 
-if TYPE_CHECKING:
-    import sqlite3
-
 _RUNS = 50
-"""Maximum number of runs that are proposed, the newest first."""
 _STEPS = 1000
 _PATIENCE = 0.1
 """Seconds to wait for the engine's writes."""
@@ -60,9 +57,8 @@ def runs(ctx: typer.Context, incomplete: str) -> Iterator[str]:  # noqa: ARG001
 @_silent
 def steps(ctx: typer.Context, incomplete: str) -> Iterator[str]:  # noqa: ARG001
     """Propose the paths of the nodes of the run that the line names already."""
-    place = _workspace(ctx)
     with _store(ctx) as connection:
-        run = find(connection, str(ctx.params.get("identity") or "latest"), place)
+        run = find(connection, str(ctx.params.get("identity") or "latest"), _workspace(ctx))
         rows = connection.execute("SELECT path FROM node WHERE run = ? ORDER BY position LIMIT ?", (run, _STEPS))
         yield from (path for (path,) in rows.fetchall())
 
@@ -75,13 +71,9 @@ def _workspace(ctx: typer.Context) -> Path:
 @contextlib.contextmanager
 def _store(ctx: typer.Context) -> Iterator[sqlite3.Connection]:
     """Open the store of the workspace for reading, without creating it."""
-    import sqlite3
-
     path = (_workspace(ctx) / "allranks.db").absolute()
     # Without a journal there is no writer, and SQLite need not create files for the lock.
-    mode = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
-    connection = sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, timeout=_PATIENCE)
-    try:
+    immutable = "" if path.with_name(f"{path.name}-wal").exists() else "&immutable=1"
+    connection = sqlite3.connect(f"{path.as_uri()}?mode=ro{immutable}", uri=True, timeout=_PATIENCE)
+    with contextlib.closing(connection):
         yield connection
-    finally:
-        connection.close()

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 from allranks import engine_log
 from allranks.api import jobs
 from allranks.cli import streams
-from allranks.cli.console import console, errors, plain, to_json
+from allranks.cli.console import console, errors, plain, print_warnings, to_json
 from allranks.cli.values import ALL_RANKS
 from allranks.cli.views.live_logs import FollowedLog, ScriptOutput
-from allranks.cli.views.problems import print_warnings
 from allranks.cli.views.progress import view_of
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord, Status

@@ -1,6 +1,6 @@
 """Options and arguments that several commands share, and groups of them.
 
-A parameter of a command whose class is a group stands for the options of the group, which are the group's fields.
+A command has all options of a group if one of its parameters has the group as its type.
 """
 
 from __future__ import annotations
@@ -14,30 +14,23 @@ import typer
 
 from allranks import packages
 from allranks.azure.workspace import WorkspaceOptions
+from allranks.catalog import shipped_folder
 from allranks.cli import completion
 from allranks.errors import InputError, Problem
+from allranks.local.data import samples
 
 if TYPE_CHECKING:
     from allranks.local.options import Options
     from allranks.local.selection import Selection
 
 
-AS_AZURE = "--as-azure"
-
-REMOVED = {
-    "--params": "set each input with `--set NAME=VALUE`.",
-    "--mpi": "mpirun starts the ranks of all instances through the engine. Use the command without it.",
-}
-"""What to do instead, by the name of an option that no longer exists."""
-
-
 def option(names: str, help: str, metavar: str | None = None, **settings: Any) -> Any:
-    """Return an option whose default its help states, if it is not obvious. names: separated by spaces"""
+    """Return an option. Its help states the default unless that is obvious. names: separated by spaces"""
     return typer.Option(*names.split(), help=" ".join(help.split()), metavar=metavar, show_default=False, **settings)
 
 
 def argument(metavar: str, help: str, **settings: Any) -> Any:
-    """Return an argument whose default its help states, if it is not obvious."""
+    """Return an argument. Its help states the default unless that is obvious."""
     return typer.Argument(metavar=metavar, help=" ".join(help.split()), show_default=False, **settings)
 
 
@@ -48,9 +41,7 @@ def _gpus(value: str) -> str:
 
 
 def _sample(value: str) -> str:
-    from allranks.local.data.samples import parse
-
-    parse(value)
+    samples.parse(value)
     return value
 
 
@@ -229,7 +220,7 @@ class AzureOptions:
     ] = None
 
     def of(self, registry: str = "") -> WorkspaceOptions:
-        """Return the values. Raise InputError if both a workspace and a registry are given."""
+        """Return the selected workspace or registry. Raise InputError if both are given."""
         if registry and self.workspace:
             found = f"the workspace {self.workspace} is given too"
             raise InputError(Problem(f"--registry {registry}", found, "one of them", "remove one of the options"))
@@ -277,11 +268,12 @@ class RunOptions:
     verbose: VerboseOption = False
 
     def of(self, **others: Any) -> Options:
-        """Return the options of a run. others: those that are not in the group"""
-        from allranks.local.options import Options
+        """Return the options of a run. others: options that are not in the group"""
+        from allranks.local.options import Options  # takes 0.05 s to import, which other commands do not need
 
         values = {**vars(self), "faults": self.faults or ()}
-        return Options(**{name: value for name, value in values.items() if name != "verbose"}, **others)
+        del values["verbose"]
+        return Options(**values, **others)
 
 
 @dataclass(frozen=True)
@@ -306,15 +298,13 @@ class SelectionOptions:
 
     def of(self) -> Selection:
         """Return the selection. Raise InputError for options that contradict each other."""
-        from allranks.local.selection import Selection
+        from allranks.local.selection import Selection  # as long as the options of a run
 
         return Selection.of(self.start, self.only, self.until)
 
 
-def components_of(folder: Path | None, library: bool) -> Path | None:
+def chosen_components(folder: Path | None, library: bool) -> Path | None:
     """Return the folder of the library's components, or the given one. Raise InputError if both are requested."""
-    from allranks.catalog import shipped_folder
-
     if library and folder:
         raise InputError(Problem("--library", f"the folder {folder} is given too", "one of them", "remove one"))
     return shipped_folder() / "components" if library else folder

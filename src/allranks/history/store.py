@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from allranks.history import selection
+from allranks.history import selection, usage
 from allranks.history.database import Database, transaction
 from allranks.history.records import Point, RankRecord, RunRecord, Status, StepRecord
 from allranks.history.selection import EVERY_RUN, RunFilter
@@ -171,6 +171,12 @@ class Store(Database):
         for metric, x, value, time in rows:
             curves.setdefault(metric, []).append(Point(x, float("nan") if value is None else value, time))
         return curves
+
+    def load_usage(self, run: RunRecord) -> None:
+        """Load the samples of resource usage into a run's record. Raise DatabaseError if one cannot be read."""
+        samples = usage.samples_of(self.connection, run.id)
+        for step in run.steps:
+            step.usage = samples.get(step.name, {})
 
     def each_run(self, chosen: RunFilter = EVERY_RUN, *, steps: bool = True) -> Iterator[RunRecord]:
         """Yield the runs that meet the condition of a filter, the last created first, with the state of their steps but

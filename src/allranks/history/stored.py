@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from allranks.errors import InputError, Problem
-from allranks.history import locks, usage
+from allranks.history import locks
 from allranks.history.records import RunRecord
 from allranks.history.selection import EVERY_RUN, RunFilter
 from allranks.history.store import Store, mark_interrupted
@@ -15,11 +15,11 @@ from allranks.workspace import Workspace
 def runs(
     workspace: Workspace, limit: int | None = None, *, steps: bool = True, chosen: RunFilter = EVERY_RUN
 ) -> list[RunRecord]:
-    """Return the runs, the newest first, without curves. A workspace that does not exist has none.
+    """Return the runs, the newest first, without curves. A workspace that does not exist has no runs.
 
-    limit:  how many at most
-    steps:  whether the steps are read too, which may be thousands per run
-    chosen: which runs
+    limit:  maximum number of runs
+    steps:  whether to read the steps too, which may be thousands per run
+    chosen: the runs to return
     """
     if not workspace.database.exists():
         return []
@@ -29,9 +29,9 @@ def runs(
 
 
 def run(workspace: Workspace, identity: str) -> RunRecord:
-    """Return a run with its curves, by any of its names (see `selection.find`).
+    """Return a run with its curves, by any name that `selection.find` accepts.
 
-    Raise InputError if there is no such run, or several.
+    Raise InputError if no run, or several runs, have this name.
     """
     if not workspace.database.exists():
         found = f"there is no workspace in {workspace.root}"
@@ -42,9 +42,9 @@ def run(workspace: Workspace, identity: str) -> RunRecord:
 
 
 def load_usage(workspace: Workspace, record: RunRecord) -> None:
-    """Load the samples of resource usage into the record of a run. By default, they are not loaded, to save time."""
+    """Load the samples of resource usage into the record of a run, which is read without them to save time."""
     with Store(workspace.database, reads=True) as store:
-        usage.load(store.connection, record)
+        store.load_usage(record)
 
 
 def _with_true_state(run: RunRecord, store: Store, workspace: Workspace) -> RunRecord:

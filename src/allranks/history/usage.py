@@ -6,15 +6,11 @@ import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from allranks.history.records import RunRecord
 
 MOST = 512
-"""Maximum number of samples of an instance. When there are so many, each two neighbours become one."""
+"""Number of samples of an instance from which on each pair of neighbours is merged."""
 _RECENT = 32
-"""Samples among which a rank's last two are: an instance with many ranks has several samples of one moment."""
+"""Samples among which the last two of a rank are: an instance with many ranks has several samples of one moment."""
 
 
 @dataclass(frozen=True)
@@ -36,19 +32,14 @@ class RankUsage:
 
 @dataclass(frozen=True)
 class Sample:
-    """The usage on one instance at a time.
-
-    time:  seconds since the epoch
-    ranks: by rank; those that have processes
-    """
+    """Resource usage of the ranks of one instance at one moment, in seconds since the epoch."""
 
     time: float
     ranks: Mapping[int, RankUsage] = field(default_factory=dict)
 
 
 def thin(samples: Sequence[Sample]) -> list[Sample]:
-    """Return half as many samples: of each two neighbours the later time and totals, the larger memory, and the mean of
-    the use of GPUs."""
+    """Return half as many samples: each pair of neighbours merged."""
     pairs = [samples[index : index + 2] for index in range(0, len(samples), 2)]
     return [_merge(pair[0], pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
 
@@ -72,11 +63,9 @@ def latest(samples: Sequence[Sample], rank: int, started: float | None) -> tuple
 
 
 def _merge(first: Sample, second: Sample) -> Sample:
-    ranks = dict(first.ranks)
-    for rank, later in second.ranks.items():
-        earlier = ranks.get(rank)
-        ranks[rank] = later if earlier is None else _merge_ranks(earlier, later)
-    return Sample(second.time, ranks)
+    """Return a sample with the later time and CPU time, the larger memory, and the mean use of GPUs."""
+    both = {rank: _merge_ranks(first.ranks[rank], second.ranks[rank]) for rank in first.ranks.keys() & second.ranks}
+    return Sample(second.time, {**first.ranks, **second.ranks, **both})
 
 
 def _merge_ranks(first: RankUsage, second: RankUsage) -> RankUsage:
@@ -107,15 +96,13 @@ def clear(connection: sqlite3.Connection, run: str, node: str) -> None:
     connection.execute("DELETE FROM usage WHERE run = ? AND node = ?", (run, node))
 
 
-def load(connection: sqlite3.Connection, run: RunRecord) -> None:
-    """Load the samples into the record of a run, which is read without them. Raise DatabaseError if one cannot be
-    read."""
+def samples_of(connection: sqlite3.Connection, run: str) -> dict[str, dict[int, list[Sample]]]:
+    """Return the samples of a run by step and instance. Raise DatabaseError if one cannot be read."""
     samples: dict[str, dict[int, list[Sample]]] = {}
-    rows = connection.execute("SELECT node, instance, time, ranks FROM usage WHERE run = ? ORDER BY rowid", (run.id,))
+    rows = connection.execute("SELECT node, instance, time, ranks FROM usage WHERE run = ? ORDER BY rowid", (run,))
     for node, instance, time, ranks in rows:
         samples.setdefault(node, {}).setdefault(instance, []).append(Sample(time, _load(ranks)))
-    for step in run.steps:
-        step.usage = samples.get(step.name, {})
+    return samples
 
 
 def _dump(sample: Sample) -> str:

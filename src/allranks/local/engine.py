@@ -13,7 +13,7 @@ from pathlib import Path
 
 from allranks.contract.report import FULL_DISK_NUMBERS
 from allranks.errors import InputError, Problem
-from allranks.history import locks, secret_values, stored, usage
+from allranks.history import locks, secret_values, stored
 from allranks.history.cleaning import size_of
 from allranks.history.node_records import graph_records
 from allranks.history.observer import Observer
@@ -137,7 +137,7 @@ def resume(
     require_local(existing)
     with stop_signals.raised(), _opened(workspace, existing.id) as store:
         record = store.run(existing.id)
-        usage.load(store.connection, record)  # for the page
+        store.load_usage(record)  # for the page
         require_resumable(record)
         if options.instances == AUTO:
             options = replace(options, instances=record.instances)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
+from allranks.azure import runs, watch
 from allranks.cli import completion
 from allranks.cli.console import console, errors
 from allranks.cli.options import FolderOption, RunArgument, argument, option
@@ -31,7 +32,7 @@ def cancel(
 ) -> None:
     """End a run, or steps of it, here or on Azure ML.
 
-    Exit with 1 where it has not ended after a minute.
+    Exit with 1 if it has not ended after a minute.
     """
     place = Workspace.at(workspace)
     record = stored.run(place, identity)
@@ -68,7 +69,7 @@ def _cancel_steps(workspace: Workspace, record: RunRecord, steps: list[str], now
     under_way = (Status.RUNNING, Status.PREPARING)
     if not (cancel_nodes(workspace, record, paths, at_once=now) and wait_until(lambda: no_step_is(*under_way))):
         _print_late("the steps have not ended yet", f"allranks cancel {record.id} {' '.join(steps)} --now")
-    # A step that waits for a slot or reads its inputs ends at once. One that waits for others ends when they do.
+    # A step that waits for a slot or reads its inputs ends immediately, one that waits for others when they end.
     wait_until(lambda: no_step_is(Status.NOT_STARTED), 1.0)
     run = stored.run(workspace, record.id)
     for path in paths:
@@ -92,8 +93,6 @@ def _print_late(found: str, fix: str) -> None:
 
 
 def _cancel_in_azure(record: RunRecord, steps: list[str], now: bool) -> None:
-    from allranks.azure import runs, watch  # of use for a run on Azure ML only
-
     where = f"run {record.id}"
     if steps or now:
         where = f"{where}, {f'step {steps[0]}' if steps else '--now'}"

@@ -13,10 +13,9 @@ from allranks.catalog import variants
 from allranks.checks import Findings
 from allranks.checks.component import check as check_specs
 from allranks.checks.component.inputs_and_outputs import COMPONENT_VARIABLES
-from allranks.cli.console import console, errors, to_json
+from allranks.cli.console import console, errors, print_machine, print_warnings, to_json
 from allranks.cli.options import FolderOption, JsonOption, SetOption, StandInOption, argument, option
 from allranks.cli.values import settings_of, stand_ins_of
-from allranks.cli.views.problems import print_machine, print_warnings
 from allranks.errors import InputError, Level, Problem
 from allranks.history import registered
 from allranks.local import interpreters
@@ -36,10 +35,10 @@ from allranks.workspace import Workspace
 
 @dataclass(frozen=True)
 class _Result:
-    """What checking one file or folder has found.
+    """The result of checking one file or folder.
 
     content:  what it contains, such as the name of the pipeline and the number of its steps
-    left_out: a line for each snapshot of code that lacks something
+    left_out: a line for each snapshot of code that lacks files
     """
 
     file: str
@@ -98,7 +97,6 @@ def check(
         _print_names(files[0], values, Workspace.at(workspace))
         return
     results = [_result(file, values, strict) for file in files]
-    # Several jobs may use the same component.
     found = Findings(tuple(problem for result in results for problem in result.findings.found))
     if json:
         objects = [{"file": each.file, **each.findings.by_kind(), "left_out": each.left_out} for each in results]
@@ -116,7 +114,6 @@ def check(
 
 
 def _result(file: str, values: dict[str, str], strict: bool) -> _Result:
-    """Check a file or a folder."""
     in_tables = list(variants.refresh_below(Path(file)))  # before specs are looked for
     try:
         specs = _specs(Path(file), values)
@@ -145,9 +142,9 @@ def _result(file: str, values: dict[str, str], strict: bool) -> _Result:
 def _specs(path: Path, values: dict[str, str]) -> SpecFiles | None:
     """Return the specs in a folder, or of a component's or a schedule's file; None for the file of a job.
 
-    values: those of --set, for a job only
+    values: those of --set, which only a job accepts
 
-    Raise InputError for a folder without any.
+    Raise InputError for a folder without any spec.
     """
     kind = spec_files.kind(path) if path.is_file() else None
     if not path.is_dir() and kind in (None, Kind.JOB):
@@ -173,9 +170,9 @@ def _of_schedule(file: Path) -> Iterator[Problem]:
 
 
 def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Iterator[Problem]:
-    """Yield what is wrong with the local components that the plan uses and that are not in `checked`.
+    """Yield the problems of the local components that the plan uses and that are not in `checked`.
 
-    What prevents the job itself from running is an error of the plan, so errors of its components are warnings.
+    Errors that prevent the job from running are errors of the plan, so errors of its components are warnings.
     """
     known = {path.resolve() for path in checked}
     specs = dict.fromkeys(Path(step.spec) for _, step in steps(plan.graph) if step.spec)
@@ -187,14 +184,14 @@ def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Iterator[Proble
 
 
 def _print_names(file: str, values: dict[str, str], workspace: Workspace) -> None:
-    """Print the lines of allranks.yaml that a pipeline still needs."""
+    """Print the lines of allranks.yaml that a pipeline needs and does not have."""
     other_problems = 0
     lookup = lookup_of(file, values, registered.of(workspace))
     with opened(file, values, lookup) as job:
         try:
             job.plan()
         except InputError as error:
-            # A problem of a name may have got a more exact place.
+            # Reading the job may have made the place of a name's problem more exact.
             of_names = {replace(problem, where="") for problem in lookup.problems}
             other_problems = sum(replace(problem, where="") not in of_names for problem in error.problems)
     made = interpreters.folder_of

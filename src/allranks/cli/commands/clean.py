@@ -57,7 +57,7 @@ def clean(
 
 
 def _print_plan(out: Console, plan: CleaningPlan) -> None:
-    """Print each run, the other removals by kind, and the old runs that are not removed."""
+    """Print the runs to remove, the other removals by kind, and the old runs that stay."""
     runs = [(removal.run, removal.size) for removal in plan.removals if removal.run is not None]
     for run, size in runs[:_MOST_RUNS]:
         line = f" {plain(run.id)}  {plain(run.name)}  {when(run.created)[:16]}  {in_bytes(size)}"

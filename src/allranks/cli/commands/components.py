@@ -16,9 +16,9 @@ from rich.text import Text
 from allranks.catalog.declared_ports import Port
 from allranks.catalog.find import ComponentInfo, bounds, find_components
 from allranks.catalog.palette import write_palette
-from allranks.cli.console import console, open_in_browser, print_written, to_json
+from allranks.cli.console import console, open_in_browser, print_result, to_json
 from allranks.cli.lazy_group import lazy_group
-from allranks.cli.options import JsonOption, LibraryOption, argument, components_of, option
+from allranks.cli.options import JsonOption, LibraryOption, argument, chosen_components, option
 from allranks.errors import InputError, Problem
 from allranks.history.formatting import layout
 from allranks.project.files import copy_components
@@ -49,11 +49,8 @@ def copy(
 
     For example: allranks components copy train_image_classifier
     """
-    folders = [project / folder for folder in copy_components(names, project)]
-    if json:
-        print(to_json({"written": [str(folder) for folder in folders]}))
-    else:
-        print_written(folders)
+    folders = [str(project / folder) for folder in copy_components(names, project)]
+    print_result(json, {"written": folders}, *(f"written  {folder}" for folder in folders))
 
 
 def list_(
@@ -76,7 +73,7 @@ def list_(
 
     --page and --open show the components as Azure ML's designer does.
     """
-    infos = find_components(components_of(folder, library))
+    infos = find_components(chosen_components(folder, library))
     if page or open_:
         _show_page(infos, page, open_)
     elif json:
@@ -86,8 +83,7 @@ def list_(
 
 
 def _show_page(found: Sequence[ComponentInfo], page: Path | None, open_: bool) -> None:
-
-    # A browser reads the file after this command has ended.
+    # A browser may read the file after this command has ended.
     page = page or Path(tempfile.mkdtemp(prefix="allranks-")) / "components.html"
     try:
         write_palette(found, page)
@@ -99,7 +95,7 @@ def _show_page(found: Sequence[ComponentInfo], page: Path | None, open_: bool) -
 
 
 def print_components(console: Console, components: Sequence[ComponentInfo]) -> None:
-    """Print a card per component: description, launch, inputs and outputs."""
+    """Print a card for each component: description, layout, inputs and outputs."""
     for component in components:
         for part in _card(component):
             console.print(part)

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shlex
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -18,10 +18,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from allranks.cli.console import console, errors, to_json
+from allranks.cli.console import console, errors, to_json, warnings_text
 from allranks.cli.options import JsonOption, argument, option
 from allranks.cli.views import print_whole, table_of
-from allranks.cli.views.problems import warnings_text
 from allranks.doctor import FIRST, TWO_RANKS, Launch, run_trial
 from allranks.errors import InputError, Problem
 from allranks.hardware import nccl, shared_memory, traps
@@ -42,7 +41,6 @@ class _StackState:
     version: None if it is not installed
     works:   None if it was not tried
     wrong:   why it does not work
-    install: the command that installs it
     """
 
     stack: str
@@ -81,10 +79,11 @@ def doctor(
             raise InputError(Problem(filters[0], f"it is given together with the size {size}", "one of them", fix))
         found = find(size, where=f"size {size}")
         warnings = list(traps.of_size(found, date.today(), wants_infiniband=infiniband is True))
+        settings = list(_settings(found))
         if json:
-            print(to_json({**_row(found), "settings": list(_settings(found)), "warnings": warnings}))
+            print(to_json({**_row(found), "settings": settings, "warnings": warnings}))
         else:
-            print_size(console(), found, _settings(found), warnings)
+            print_size(console(), found, settings, warnings)
     elif sizes or gpu or infiniband is not None or retired:
         _print_sizes(gpu, infiniband, retired, json)
     else:
@@ -167,8 +166,8 @@ def _row(size: Size) -> dict[str, Any]:
     }
 
 
-def _settings(size: Size) -> tuple[NetworkVariable, ...]:
-    """Return the variables that the runtime would set if Azure's files exist. Values determined at run time are in
+def _settings(size: Size) -> Iterator[NetworkVariable]:
+    """Yield the variables that the runtime would set if Azure's files exist. Values determined at run time are in
     brackets."""
     device, interface = Device("<each InfiniBand device found>"), "<the interface found>"
     folder = TOPOLOGY_FOLDER / size.topology
@@ -178,13 +177,9 @@ def _settings(size: Size) -> tuple[NetworkVariable, ...]:
         str(folder / "graph.xml") if size.topology in GRAPH_FAMILIES else None,
     )
     devices = (device,) if size.infiniband else ()
-    return tuple(
-        replace(setting, value=setting.value.replace(str(device), device.name))
-        for setting in (
-            *nccl.settings(size, devices, files, interface=interface),
-            *nccl.ucx_settings(size, devices, files, interface=interface),
-        )
-    )
+    for variables in (nccl.settings, nccl.ucx_settings):
+        for setting in variables(size, devices, files, interface=interface):
+            yield replace(setting, value=setting.value.replace(str(device), device.name))
 
 
 def print_sizes(out: Console, found: Sequence[Size], today: date) -> None:
@@ -192,9 +187,8 @@ def print_sizes(out: Console, found: Sequence[Size], today: date) -> None:
     if not found:
         out.print("No size matches. To include sizes that Azure has retired, add --retired.")
         return
-    # Omit empty columns.
     with_retirement = any(size.retired for size in found)
-    # The widest row fits 80 columns; the other facts are in the details of a size.
+    # The widest row fits into 80 columns. The details of a size have the other facts.
     table = table_of("!size", "GPUs", "CUDA", "InfiniBand", ">GiB", *(["retired"] if with_retirement else []))
     table.padding = (0, 1, 0, 0)
     for size in found:
@@ -241,7 +235,6 @@ def _facts(size: Size) -> list[tuple[str, str]]:
         for bandwidth, where in ((size.all_reduce_gb_s, "one instance"), (size.all_reduce_two_instances_gb_s, "two"))
         if bandwidth is not None
     ]
-    # The variants of the environments that run on the size, with the oldest driver of each.
     variants = (
         f"{release.name} (CUDA {release.version}, driver {release.driver} or newer)" for release in releases_of(size)
     )

@@ -18,7 +18,7 @@ from allranks.cli.options import (
     option,
 )
 from allranks.cli.values import settings_of, streamed
-from allranks.cli.views.dry_run import print_dry_run
+from allranks.cli.views.plan import print_dry_run
 from allranks.history import registered
 from allranks.project.emit import emit
 from allranks.project.script_job import ScriptJob, script_job

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from allranks import engine_log
+from allranks.azure.watch import finder
 from allranks.cli.console import console, to_json
 from allranks.cli.options import FolderOption, JsonOption, RunArgument, StepArgument, YesOption, confirm, option
 from allranks.cli.views.live_logs import engine_entries, print_engine_entries
@@ -52,8 +53,6 @@ def logs(
     failed rank, the versions of packages, and the facts of this machine. It holds no code, no data and no values of
     environment variables, and secrets are masked. The content is listed first, and you are asked before it is written.
     """
-    from allranks.azure.watch import finder  # of use for a run on Azure ML only
-
     option = "--pack" if pack is not None else "--engine" if engine else ""
     if option and (step is not None or rank is not None or follow or json or (pack is not None and engine)):
         found = "it is given together with a step or another option of the logs"
@@ -80,7 +79,6 @@ def _print_engine_log(run: RunRecord) -> None:
 
 
 def _pack(identity: str, output: Path, yes: bool, folder: Path | None) -> None:
-    """Write what an issue about a run needs into one file."""
     place = Workspace.at(folder)
     record = stored.run(place, identity)
     if output.exists():
@@ -110,33 +108,30 @@ def _contents(workspace: Workspace, record: RunRecord) -> dict[str, str]:
     with Store(workspace.database, reads=True) as store:
         plan = json.loads(store.plan(record.id))
     log = Path(record.folder) / engine_log.FILE
-    packages = sorted({f"{found.name}=={found.version}" for found in distributions()}, key=str.lower)
+    packages = {found.name: found.version for found in distributions()}
     return {
         "engine.log": log.read_text(encoding="utf-8", errors="replace") if log.is_file() else "",
         "plan.json": json.dumps(_without_values(shown(plan)), indent=2),
         "run.json": to_json(_without_values(json.loads(to_json(record)))),
-        "machine.json": to_json(_machine(record)),
-        "packages.txt": "\n".join(packages) + "\n",
+        "machine.json": to_json(_machine(record, packages)),
+        "packages.txt": "".join(f"{name}=={packages[name]}\n" for name in sorted(packages, key=str.lower)),
     }
 
 
 def _without_values(tree: Any) -> Any:
-    """Return a plan's or a record's JSON without the values of environment variables."""
+    """Return a plan or a record as JSON without the values of environment variables."""
     if isinstance(tree, list):
         return [_without_values(each) for each in tree]
     if not isinstance(tree, dict):
         return tree
-    return {
-        name: dict.fromkeys(value, "...")
-        if name == "environment_variables" and isinstance(value, dict)
-        else _without_values(value)
-        for name, value in tree.items()
-    }
+    found = {name: _without_values(value) for name, value in tree.items()}
+    if isinstance(variables := found.get("environment_variables"), dict):
+        found["environment_variables"] = dict.fromkeys(variables, "...")
+    return found
 
 
-def _machine(record: RunRecord) -> dict[str, Any]:
-    installed = {found.name: found.version for found in distributions()}
-    versions = {package: installed.get(package, "") for package in ("allranks", "azure-ai-ml", "torch")}
+def _machine(record: RunRecord, packages: dict[str, str]) -> dict[str, Any]:
+    versions = {package: packages.get(package, "") for package in ("allranks", "azure-ai-ml", "torch")}
     return {
         "versions": versions | {"Python": platform.python_version()},
         "cores": len(os.sched_getaffinity(0)),

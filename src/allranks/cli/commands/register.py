@@ -23,7 +23,7 @@ from allranks.cli.options import (
     ComponentsOption,
     JsonOption,
     LibraryOption,
-    components_of,
+    chosen_components,
     option,
 )
 from allranks.cli.views.uploads import amount, left_out_json, print_files
@@ -61,14 +61,13 @@ def register(
         if dry_run or azure != AzureOptions():
             found = "it is given together with --dry-run or a workspace"
             raise InputError(Problem(f"--to {target}", found, "one of them", "remove one"))
-        _export(target, names, components_of(components, library), registry, json)
+        _export(target, names, chosen_components(components, library), registry, json)
         return
-    # Before the SDK is imported, which takes seconds.
     place = registry or resolve(options)
     where = f"{'registry' if registry else 'workspace'} {place}"
     out = errors() if json else console()
     with tempfile.TemporaryDirectory(prefix="allranks-") as folder:
-        releases = release(Path(folder), components_of(components, library), names or (), registry)
+        releases = release(Path(folder), chosen_components(components, library), names or (), registry)
         with session():
             with service_errors("signing in"):
                 client = connect(place)

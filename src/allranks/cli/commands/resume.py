@@ -1,10 +1,20 @@
-"""`allranks resume`: resume a run that was interrupted, was stopped, or failed."""
+"""`allranks resume` and `allranks rerun`: continue a run, or run its pipeline again."""
 
 from __future__ import annotations
 
 from allranks.api import retry
 from allranks.cli.execute import execute_again
-from allranks.cli.options import FolderOption, JsonOption, LatestCodeOption, RunArgument, RunOptions, SetOption
+from allranks.cli.options import (
+    FolderOption,
+    ForceOption,
+    JsonOption,
+    LatestCodeOption,
+    RunArgument,
+    RunOptions,
+    SampleOption,
+    SelectionOptions,
+    SetOption,
+)
 from allranks.cli.values import settings_of
 from allranks.workspace import Workspace
 
@@ -24,6 +34,29 @@ def resume(
     and the inputs that it started with. With --latest-code, the pipeline's file is read again, also with other inputs;
     completed steps whose code and inputs have not changed keep their results.
     """
-    place, options = Workspace.at(workspace), execution.of()
-    given = {"latest_code": latest_code, "inputs": settings_of(settings)}
-    execute_again(retry.resume, identity, place, options, json, verbose=execution.verbose, **given)
+    place, given = Workspace.at(workspace), {"latest_code": latest_code, "inputs": settings_of(settings)}
+    execute_again(retry.resume, identity, place, execution.of(), json, verbose=execution.verbose, **given)
+
+
+def rerun(
+    identity: RunArgument,
+    *,
+    settings: SetOption = None,
+    latest_code: LatestCodeOption = False,
+    chosen: SelectionOptions,
+    force_rerun: ForceOption = False,
+    sample: SampleOption = "",
+    execution: RunOptions,
+    workspace: FolderOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Run the pipeline of a run again, as a new run.
+
+    It has the code and the inputs of that run, except for those that are set. The results that --from and --only reuse
+    are those of that run.
+
+    For example: allranks rerun latest --set epochs=20 --from train
+    """
+    place, given = Workspace.at(workspace), {"latest_code": latest_code, "inputs": settings_of(settings)}
+    options = execution.of(force_rerun=force_rerun, sample=sample, selection=chosen.of())
+    execute_again(retry.rerun, identity, place, options, json, verbose=execution.verbose, **given)

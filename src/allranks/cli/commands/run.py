@@ -12,8 +12,8 @@ import typer
 from allranks import packages
 from allranks.catalog.find import run_target
 from allranks.cli.execute import execute_job
+from allranks.cli.lazy_group import AS_AZURE
 from allranks.cli.options import (
-    AS_AZURE,
     DryRunOption,
     EnvironmentOption,
     FileArgument,
@@ -31,7 +31,7 @@ from allranks.cli.options import (
     option,
 )
 from allranks.cli.values import layout_settings, settings_of, stand_ins_of, streamed
-from allranks.cli.views.dry_run import print_dry_run
+from allranks.cli.views.plan import print_dry_run
 from allranks.history import registered
 from allranks.plan.graph import Plan
 from allranks.plan.reader import lookup_of, opened
@@ -89,7 +89,7 @@ def run(
     if arguments:
         raise typer.BadParameter(f"found {arguments[0]!r}; only with {AS_AZURE} can the file have arguments")
     values = layout_settings(layout) | settings_of(settings) | stand_ins_of(stand_ins)
-    if not os.path.exists(file) and ":" not in file:  # what finds components takes time to import
+    if ":" not in file:
         file = run_target(file)
     selection = chosen.of()
     if dry_run:

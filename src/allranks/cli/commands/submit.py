@@ -23,10 +23,9 @@ from allranks.azure.watch import watch
 from allranks.azure.workspace import NO_WORKSPACE, WorkspaceOptions, connect, resolve, with_placeholders
 from allranks.checks import Findings
 from allranks.checks.plan import findings
-from allranks.cli.console import console, errors, to_json
+from allranks.cli.console import console, errors, print_warnings, to_json
 from allranks.cli.options import AzureOptions, ComputeOption, FileArgument, FolderOption, JsonOption, SetOption, option
 from allranks.cli.values import settings_of
-from allranks.cli.views.problems import print_warnings
 from allranks.cli.views.progress import view_of
 from allranks.cli.views.uploads import print_uploads
 from allranks.errors import InputError, Problem
@@ -80,7 +79,7 @@ def submit(
 
 
 def changes_of(compute: str, size: list[str], experiment: str, display_name: str, tags: list[str]) -> Changes:
-    """Return what the options change in a job. Raise InputError for options that contradict each other."""
+    """Return the changes that the options make to a job. Raise InputError for options that contradict each other."""
     if compute and size:
         found = f"--compute {compute} is given too"
         fix = "remove one: --size is serverless, and a cluster has its own size"
@@ -109,7 +108,7 @@ def _print_body(file: str, settings: dict[str, str], changes: Changes, options: 
     if nowhere:
         note = f"note: no compute is given, so the body contains {NO_COMPUTE}; to submit it, use --compute or --size"
         errors().print(note, soft_wrap=True)
-    # Standard output holds the body only, for programs.
+    # Only the body goes to standard output, which a program may read.
     print_uploads(errors(), uploads)
     print(dumps(shown(body), indent=2))
 
@@ -131,7 +130,7 @@ def submit_job(
 
     Raise InputError or AzureError. Exit with 130 after Ctrl-C while the run is watched.
     """
-    # Before the SDK is imported, which takes seconds, and outside its session, which redirects the output.
+    # Before the SDK is imported, which takes seconds, and outside of its session, which redirects the output.
     where = resolve(options)
     out = errors() if json else console()
     with opened(file, settings, client=True) as job:
@@ -157,7 +156,7 @@ def submit_job(
 
 
 def _rehearsed(job: OpenJob, place: Workspace) -> dict[str, str]:
-    """Return the tags of a job whose trainings were rehearsed with the same code and environment."""
+    """Return the tags that record a rehearsal of the job's trainings with the same code and environment."""
     if not (place.root / "rehearsals").is_dir() or job.unread():
         return {}
     try:
@@ -170,7 +169,7 @@ def _rehearsed(job: OpenJob, place: Workspace) -> dict[str, str]:
 
 
 def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
-    """Return the plan and what its steps require of a workspace. Raise InputError with every problem."""
+    """Return the plan, and its steps' requirements of a workspace. Raise InputError with every problem."""
     if unread := job.unread():
         plan = Plan(str(job.job.display_name or Path(job.source).stem), Graph(()), source=job.source)
         note = (
@@ -192,7 +191,7 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
 def watch_run(client: Any, workspace: Workspace, record: RunRecord, out: Any, then: str = "") -> None:
     """Watch a submitted run until it ends. Raise InputError or AzureError. Exit with 130 after Ctrl-C.
 
-    then: what a user who stops watching can do later, a line with ``{run}``
+    then: a line of advice for a user who stops watching, with ``{run}``
     """
     try:
         with view_of(out) as watcher:

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
+from allranks.azure.watch import finder
 from allranks.checks import component, environment, plan
 from allranks.cli import completion
 from allranks.cli.console import console, errors, plain, print_result, to_json
@@ -63,26 +65,21 @@ def why(
     if json:
         print(to_json(found))
     else:
-        from rich.text import Text
-
         lines = [line for verdict in found for line in (*explained(verdict), Text())]
         lines += [Text(plain(note), style="bright_black") for note in notes]
         console().print(Text("\n").join(lines if notes else lines[:-1]), soft_wrap=True)
 
 
 def _of_folder(folder: Path, step: str | None) -> Sequence[Verdict]:
-    found = verdicts(folder, lambda text: errors().print(text, soft_wrap=True, highlight=False))
-    if step is not None:
-        found = [verdict for verdict in found if verdict.step == step]
+    found = verdicts(folder, lambda text: errors().print(text, soft_wrap=True))
+    found = [verdict for verdict in found if step in (None, verdict.step)]
     if not found:
         raise InputError(Problem(str(folder), "its logs show no failure" + (f" of {step}" if step else "")))
     return found
 
 
 def _of_run(workspace: Path | None, identity: str, step: str | None) -> tuple[Sequence[Verdict], Sequence[str]]:
-    """Return the verdicts of a run, and its notes about what its code lacks."""
-    from allranks.azure.watch import finder  # of use for a run on Azure ML only
-
+    """Return the verdicts of a run, and its notes about files that its code lacks."""
     try:
         record = finder(workspace)(identity)
     except InputError:
@@ -112,7 +109,7 @@ def _explanation(identity: str) -> Explanation | None:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A section of the page. code: its name. text: Markdown without links, which lead nowhere on a terminal"""
+    """A section of the troubleshooting page, or a rule. text: Markdown without links, which a terminal cannot open"""
 
     code: str
     text: str
@@ -124,13 +121,13 @@ class Explanation:
 
 
 def page() -> Path:
-    """Return the page: in the wheel it is in the folder above, and in a checkout in docs/."""
+    """Return the troubleshooting page: in the folder above in the wheel, in docs/ in a checkout."""
     packaged = Path(__file__).parents[1] / _NAME
     return packaged if packaged.exists() else Path(__file__).resolve().parents[4] / "docs" / _NAME
 
 
 def explanations() -> dict[str, Explanation]:
-    """Return the sections by code, in the order of the page."""
+    """Return the sections of the troubleshooting page by code, in order."""
     sections = _SECTION.findall(page().read_text(encoding="utf-8"))
     return {code: Explanation(code, _LINK.sub(r"\1", text).strip()) for code, text in sections}
 

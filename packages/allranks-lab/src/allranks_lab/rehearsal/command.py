@@ -57,9 +57,8 @@ def rehearse(
     For example: allranks rehearse pipelines/image_classification.py --evictions 5
     """
     from allranks.api import jobs
-    from allranks.cli.console import console, to_json
+    from allranks.cli.console import console, print_warnings, to_json
     from allranks.cli.execute import Installations, execute
-    from allranks.cli.views.problems import print_warnings
     from allranks.local import engine
     from allranks.workspace import Workspace
     from allranks_lab.rehearsal import rehearsal
