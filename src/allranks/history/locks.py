@@ -1,7 +1,5 @@
-"""Locks of the runs in execution: the engine holds a lock in the folder of its run.
-
-The kernel releases the lock when the engine's process ends for any reason.
-"""
+"""Locks of running runs: the engine holds a lock in the folder of its run. The kernel releases it when the process
+ends."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ _LOOK = 0.02
 
 @dataclass(frozen=True)
 class Holder:
-    """The process that executes a run. since: seconds since the epoch."""
+    """The process that executes a run. since: seconds since the epoch"""
 
     pid: int
     since: float
@@ -34,7 +32,7 @@ class Holder:
 
 @contextlib.contextmanager
 def hold(folder: Path) -> Iterator[None]:
-    """Hold the lock of the run in this folder for the duration of the block.
+    """Hold the lock of the run in this folder inside of the block.
 
     Raise InputError, with the process id, if another process holds it.
     """
@@ -72,19 +70,16 @@ def holder(folder: Path) -> Holder | None:
 
 
 def wait(folder: Path, seconds: float | None = None) -> bool:
-    """Wait until no process executes the run in this folder, for at most `seconds`. Return whether that was reached."""
-    try:
-        with open(folder / NAME, encoding="utf-8") as file:
-            if seconds is None:
-                fcntl.flock(file, fcntl.LOCK_SH)
-                return True
-            end = time.monotonic() + seconds
-            while not _is_free(file.fileno()):
-                if time.monotonic() > end:
-                    return False
-                time.sleep(_LOOK)
-    except FileNotFoundError:
-        pass
+    """Wait until no process executes the run in this folder, for at most `seconds`. Return False after a time-out."""
+    with contextlib.suppress(FileNotFoundError), open(folder / NAME, encoding="utf-8") as file:
+        if seconds is None:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            return True
+        end = time.monotonic() + seconds
+        while not _is_free(file.fileno()):
+            if time.monotonic() > end:
+                return False
+            time.sleep(_LOOK)
     return True
 
 

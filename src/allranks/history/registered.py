@@ -1,6 +1,6 @@
-"""What was registered on this machine: data, components and environments in the store, with their versions.
+"""Assets that were registered on this machine: data, components and environments in the store, with their versions.
 
-Models are in the workspace's MLflow registry, because training code registers them there.
+Models are in the workspace's MLflow registry, where training code registers them.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def register(connection: sqlite3.Connection, kind: str, asset: str, path: Path) 
 
 
 def versions(connection: sqlite3.Connection, kind: str, name: str) -> tuple[RegisteredAsset, ...]:
-    """Return every version of a name, the one that was registered last first, which is ``@latest`` on Azure ML too."""
+    """Return every version of a name, the last registered first, which is ``@latest`` on Azure ML too."""
     rows = connection.execute(
         "SELECT version, path, created FROM asset WHERE kind = ? AND name = ? ORDER BY rowid DESC", (kind, name)
     )
@@ -84,13 +84,13 @@ def versions(connection: sqlite3.Connection, kind: str, name: str) -> tuple[Regi
 
 
 def names(connection: sqlite3.Connection, kind: str) -> tuple[str, ...]:
-    """Return the names that are registered, sorted."""
+    """Return the registered names, sorted."""
     rows = connection.execute("SELECT DISTINCT name FROM asset WHERE kind = ? ORDER BY name", (kind,))
     return tuple(row[0] for row in rows)
 
 
 def _next(known: tuple[RegisteredAsset, ...]) -> str:
-    """Return the version for an asset without one: one more than the highest integer version, as on Azure ML."""
+    """Return the version of an asset without one: the highest integer version plus one, as on Azure ML."""
     return str(max((int(each.version) for each in known if each.version.isdecimal()), default=0) + 1)
 
 
@@ -99,7 +99,7 @@ def _workspace(connection: sqlite3.Connection) -> Path:
 
 
 def of(workspace: Workspace) -> Registered:
-    """Return a function that finds what is registered in a workspace, as `find` does."""
+    """Return a function that finds registered assets in a workspace, as `find` does."""
     return partial(find, workspace)
 
 
@@ -176,7 +176,7 @@ def _model(connection: sqlite3.Connection, asset: AssetId) -> Registration:
 
 
 def _files(connection: sqlite3.Connection, source: str) -> Path | None:
-    """Return the folder of a model version for the URI that MLflow stores; None if it is not on this machine."""
+    """Return the folder of a model version for a URI of MLflow; None if it is not on this machine."""
     paths = (path for uri in _places(connection, source) for path in _local(uri))
     return next((path for path in paths if path.is_absolute() and path.exists()), None)
 

@@ -1,6 +1,6 @@
 """The store of a workspace: runs, their plans and steps, curves, and reusable results, in one SQLite file.
 
-Every change is one transaction, so a killed engine leaves a run that can be read and resumed. Readers work while an
+Every change is one transaction, so that a run whose engine was killed can be read and resumed. Readers work while an
 engine writes.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _Record = TypeVar("_Record")
 
 _HERE = r"\u0000workspace/"
-"""The workspace's folder at the beginning of a path in a JSON text. No path has this character."""
+"""Replaces the workspace's folder at the beginning of a path in a JSON text. No path has this character."""
 
 
 class Store(Database):
@@ -43,7 +43,7 @@ class Store(Database):
         self._root = json.dumps(os.path.realpath(path.parent))[1:-1] + "/"
 
     def add_run(self, run: RunRecord, plan: str) -> None:
-        """Save a new run with all its steps. plan: its graph as JSON, which the store does not read."""
+        """Save a new run with all its steps. plan: its graph as JSON"""
         with transaction(self.connection):
             self.connection.execute(
                 "INSERT INTO run VALUES (?, ?, ?, ?)", (run.id, run.created, self._dump_run(run), self._relative(plan))
@@ -51,8 +51,8 @@ class Store(Database):
             self._add_steps(run)
 
     def put_run(self, run: RunRecord, plan: str | None = None) -> None:
-        """Replace an existing run, including its steps, which may differ from the earlier ones; with a new plan also
-        that, and remove the run's decisions."""
+        """Replace an existing run and its steps, which may differ from the earlier ones. With a new plan, also replace
+        the plan, and remove the run's decisions."""
         with transaction(self.connection):
             self.save_run(run)
             if plan is not None:
@@ -62,7 +62,7 @@ class Store(Database):
             self._add_steps(run)
 
     def save_run(self, run: RunRecord) -> None:
-        """Save the run's own state. Its steps are saved by `save_step`."""
+        """Save the run's own state, without its steps."""
         self.connection.execute("UPDATE run SET record = ? WHERE id = ?", (self._dump_run(run), run.id))
 
     def save_step(self, run: RunRecord, step: StepRecord) -> None:
@@ -74,7 +74,7 @@ class Store(Database):
     def save_steps(self, run: RunRecord, steps: Iterable[tuple[StepRecord, str | None]]) -> None:
         """Save the states of steps without their curves, in one transaction.
 
-        steps: each with the key of its result, by which `result` finds it, or None
+        steps: each with the key of its result, or None
         """
         with transaction(self.connection):
             for step, result in steps:
@@ -90,7 +90,6 @@ class Store(Database):
         )
 
     def add_decision(self, run: str, path: str, key: str, value: str) -> None:
-        """Save a control node's decision before it takes effect."""
         self.connection.execute("INSERT OR REPLACE INTO decision VALUES (?, ?, ?, ?)", (run, path, key, value))
 
     def decisions(self, run: str) -> dict[tuple[str, str], str]:
@@ -103,7 +102,7 @@ class Store(Database):
         self.connection.execute("INSERT OR REPLACE INTO cancellation VALUES (?, ?)", (run, path))
 
     def cancellations(self, run: str) -> list[str]:
-        """Return the paths of the nodes that a user has requested to cancel, and remove the requests."""
+        """Return and remove the paths of the nodes that a user has requested to cancel."""
         rows = self.connection.execute("DELETE FROM cancellation WHERE run = ? RETURNING path", (run,)).fetchall()
         return [path for (path,) in rows]
 
@@ -121,19 +120,18 @@ class Store(Database):
             )
 
     def clear_points(self, run: str, step: str) -> None:
-        """Remove the curves of a step, before a retry or before better curves are added."""
+        """Remove the curves of a step."""
         self.connection.execute("DELETE FROM point WHERE run = ? AND node = ?", (run, step))
 
     def add_result(self, key: str, run: str, step: str) -> None:
-        """Record the step of this run as the producer of the result with this key."""
+        """Record this step as the producer of the result with this key."""
         self.connection.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?)", (key, run, step))
 
     def remove_results(self, run: str, step: str) -> None:
-        """Remove the results of a step, which will run again."""
         self.connection.execute("DELETE FROM result WHERE run = ? AND node = ?", (run, step))
 
     def result(self, key: str) -> tuple[str, StepRecord] | None:
-        """Return the run and the step that produced the result with this key, or None."""
+        """Return the run and the step that produced the result with this key; None if there is none."""
         row = self.connection.execute(
             "SELECT node.run, node.record FROM result"
             " JOIN node ON node.run = result.run AND node.path = result.node WHERE key = ?",
@@ -147,7 +145,7 @@ class Store(Database):
         return self._absolute(row[0])
 
     def run(self, run: str) -> RunRecord:
-        """Return a run with its steps and curves. run: one of its names, see `find`
+        """Return a run with its steps and curves. run: any name that `selection.find` accepts
 
         Raise InputError if there is no such run.
         """
@@ -163,7 +161,7 @@ class Store(Database):
         return record
 
     def curves(self, run: str, step: str) -> dict[str, list[Point]]:
-        """Return the curves of a step by metric, each in the order in which its points were added."""
+        """Return the curves of a step by metric, with their points in the order of addition."""
         rows = self.connection.execute(
             "SELECT metric, x, value, time FROM point WHERE run = ? AND node = ? ORDER BY rowid", (run, step)
         )
@@ -179,10 +177,10 @@ class Store(Database):
             step.usage = samples.get(step.name, {})
 
     def each_run(self, chosen: RunFilter = EVERY_RUN, *, steps: bool = True) -> Iterator[RunRecord]:
-        """Yield the runs that meet the condition of a filter, the last created first, with the state of their steps but
-        without curves. Each is read when it is requested.
+        """Yield the runs that meet a filter, the last created first, with their steps but without curves. Each is read
+        when it is requested.
 
-        steps: whether the steps are read too, which may be thousands per run
+        steps: whether to read the steps too, which may be thousands per run
         """
         condition, values = chosen.condition()
         order = f"SELECT rowid FROM run WHERE {condition} ORDER BY rowid DESC"
@@ -203,12 +201,11 @@ class Store(Database):
         return [self._loaded(row[0], StepRecord) for row in rows]
 
     def find(self, run: str) -> str:
-        """Return the id of the run that a text names, see `selection.find`."""
+        """Return the id of a run by any name that `selection.find` accepts."""
         return selection.find(self.connection, run, self.path.parent)
 
     def remove_run(self, run: str) -> bool:
-        """Remove a run and all its data, so that nothing reuses its results. Return whether it was removed: a run stays
-        if another one reuses its results."""
+        """Remove a run and all its data, unless another run reuses its results. Return whether it was removed."""
         with transaction(self.connection):
             used = self.connection.execute(
                 "SELECT 1 FROM node WHERE json_extract(record, '$.reused_from') = ? AND run != ?", (run, run)
@@ -221,7 +218,7 @@ class Store(Database):
         return True
 
     def registered_paths(self) -> list[str]:
-        """Return the path of everything that was registered on this machine."""
+        """Return the paths of all registered assets."""
         return [os.path.join(self.path.parent, path) for (path,) in self.connection.execute("SELECT path FROM asset")]
 
     def vacuum(self) -> None:
@@ -231,7 +228,7 @@ class Store(Database):
             self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def interrupt(self, is_executed: Callable[[str], bool]) -> None:
-        """Mark the runs whose engine died. is_executed: whether an engine executes the run of that id now."""
+        """Mark the runs whose engine died. is_executed: returns whether an engine executes the run with an id"""
         ended = [str(status) for status in Status if status.ended]
         marks = ", ".join("?" * len(ended))
         rows = self.connection.execute(

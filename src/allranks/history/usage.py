@@ -15,11 +15,11 @@ _RECENT = 32
 
 @dataclass(frozen=True)
 class RankUsage:
-    """What a rank used, with all its processes.
+    """The resource usage of a rank, with all its processes.
 
     cpu:        seconds of CPU time since it started, including processes that have ended
-    memory:     bytes that no file backs: private memory and shared memory. Pages that forked processes share with each
-                other count once; other shared memory counts in each process that maps it
+    memory:     bytes of private and shared memory that no file backs. Pages that forked processes share count once;
+                other shared memory counts in each process that maps it
     gpu:        percent of the time in which its GPUs were busy; None without GPUs
     gpu_memory: bytes of memory on its GPUs
     """
@@ -92,7 +92,6 @@ def replace(connection: sqlite3.Connection, run: str, node: str, instance: int, 
 
 
 def clear(connection: sqlite3.Connection, run: str, node: str) -> None:
-    """Remove the samples of a step."""
     connection.execute("DELETE FROM usage WHERE run = ? AND node = ?", (run, node))
 
 

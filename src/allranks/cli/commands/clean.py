@@ -51,9 +51,10 @@ def clean(
     if dry_run or not plan.removals:
         return
     confirm("Remove them?", "allranks clean", yes)
+    freed = in_bytes(plan.size)
     cleaning.clean(place, plan, temporary.remove)
     temporary.sweep(place.temporary)
-    out.print(f"removed; {in_bytes(plan.size)} freed")
+    out.print(f"removed; {freed} freed")
 
 
 def _print_plan(out: Console, plan: CleaningPlan) -> None:

@@ -17,8 +17,8 @@ from urllib.parse import quote
 from jinja2 import Environment
 from markupsafe import Markup
 
-from allranks.history import curves, formatting, trials
-from allranks.history.nested import count_steps, in_every_iteration
+from allranks.history import curves, formatting
+from allranks.history.nested import count_steps, in_every_iteration, sweeps
 from allranks.history.page import chart, graphs, html_page, log_excerpts, timeline
 from allranks.history.page.figures import Confusion, confusions, shared_charts, usage_facts
 from allranks.history.page.items import Item, details, items_of, runs, stretches
@@ -75,7 +75,7 @@ def page(run: RunRecord, now: float, known: frozenset[str] = frozenset()) -> str
         layouts=list(dict.fromkeys(map(formatting.step_layout, steps)))[:_LAYOUTS],
         graphs=graphs.graphs(items),
         timeline=timeline.timeline(run, now, items),
-        sweeps=[sweep for sweep in trials.sweeps(run.steps) if sweep.trials],
+        sweeps=[sweep for sweep in sweeps(run.steps) if sweep.trials],
         charts=shared_charts(steps),
         confusions=_matrices(steps),
         details=details(items, run.id),
