@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING
 from allranks.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from allranks.api.after import after
     from allranks.api.jobs import Checked, check
-    from allranks.api.layout import layout
     from allranks.api.run import Run, RunFailedError, launch, run, runs
+    from allranks.api.steps import after, layout
     from allranks.errors import InputError, Problem
     from allranks_client.client import LocalClient as LocalClient
 
@@ -46,10 +45,10 @@ _HOMES = {
     "Problem": "allranks.errors",
     "Run": "allranks.api.run",
     "RunFailedError": "allranks.api.run",
-    "after": "allranks.api.after",
+    "after": "allranks.api.steps",
     "check": "allranks.api.jobs",
     "launch": "allranks.api.run",
-    "layout": "allranks.api.layout",
+    "layout": "allranks.api.steps",
     "run": "allranks.api.run",
     "runs": "allranks.api.run",
 }

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 ROWS = 40
-"""Maximum number of steps in the table. Those that run or failed come first."""
+"""Maximum number of steps in the table. Running and failed steps come first."""
 
 _COLORS = {
     Status.COMPLETED: "#2e9e5b",
@@ -33,7 +33,7 @@ _COLORS = {
 _URGENT = (Status.RUNNING, Status.PREPARING, Status.FAILED)
 
 _displays: dict[str, list[Any]] = {}
-"""Where jobs were displayed, by the ids of their runs."""
+"""The displays of jobs, by the ids of their runs."""
 
 
 @dataclass
@@ -58,7 +58,7 @@ class NotebookView:
                 return over
 
     def update(self) -> None:
-        """Show the current state, also where the run's job was displayed."""
+        """Show the current state, also in each display of the run's job."""
         record = self.read()
         for display in (self.display, *_displays.get(record.id, ())):
             display.update(_cell(record))
@@ -78,7 +78,8 @@ def shown(read: Callable[[], RunRecord]) -> Iterator[NotebookView | None]:
 
 
 def show_jobs(kind: type, find: Callable[[Any], RunRecord | None]) -> None:
-    """Display jobs in a notebook as `shown` does. kind: their class. find: returns the run of a job, None if unknown"""
+    """Display jobs in a notebook as `shown` does. kind: their class. find: returns the run of a job; None if it is
+    unknown"""
 
     def show(job: Any) -> None:
         record = find(job)
@@ -113,7 +114,7 @@ def _cell(record: RunRecord) -> Any:
 
 
 def html(record: RunRecord) -> str:
-    """Return the state of a run as HTML, with a table of its steps."""
+    """Return the state of a run, with a table of its steps, as HTML."""
     from markupsafe import Markup
 
     urgent = [step for step in record.steps if step.status in _URGENT]

@@ -32,18 +32,15 @@ _FRAME = 0.5
 """Seconds between two frames of the view in a notebook."""
 
 _started: dict[str, EngineProcess] = {}
-"""The engines that this process has started, by the id of their run. They stop when nothing refers to them."""
+"""The engines that this process has started, by the ids of their runs. An engine stops when nothing refers to it."""
 
 
 class RunFailedError(RuntimeError):
-    """Raised if an awaited run has failed or was canceled. The message names the failed rank and the reason."""
+    """An awaited run has failed or was canceled. The message names the failed rank and the reason."""
 
 
 class Run:
-    """A run of a workspace.
-
-    Every property is read when it is used, so it shows the current state.
-    """
+    """A run of a workspace. Every property is read when it is used, so that it is current."""
 
     def __init__(self, id: str, workspace: Workspace) -> None:
         self.id = id
@@ -58,7 +55,7 @@ class Run:
 
     @property
     def record(self) -> RunRecord:
-        """The run with its steps, as it is stored."""
+        """The run with its steps, as stored."""
         return stored.run(self._workspace, self.id)
 
     @property
@@ -85,8 +82,8 @@ class Run:
 
     @property
     def outputs(self) -> dict[str, str]:
-        """The outputs of the pipeline, by name: absolute paths, and the text of integers, numbers, strings and
-        booleans. The outputs of a step are in ``run.steps[...].outputs``."""
+        """The outputs of the pipeline, by name: absolute paths, and values of primitives as text. The outputs of a step
+        are in ``run.steps[...].outputs``."""
         return dict(self.record.outputs)
 
     @property
@@ -323,7 +320,7 @@ def _failure(record: RunRecord) -> str:
 
 @atexit.register
 def _wait_for_all() -> None:
-    """Wait for the runs that a script has started, as for threads. An interrupt stops them, also one that has ended the
+    """Wait for the runs that a script has started, as for threads. An interrupt stops them, even one that has ended the
     script."""
     if getattr(sys, "last_type", None) is KeyboardInterrupt:
         for engine in _started.values():

@@ -15,7 +15,7 @@ from allranks.azure.workspace import quiet_uploads
 from allranks.catalog.declared_ports import PARAMETERS
 from allranks.catalog.releases import ENVIRONMENT, Release
 from allranks.catalog.stamps import DIGEST, changes, files_of, properties
-from allranks.catalog.variant_specs import as_yaml
+from allranks.catalog.variants import as_yaml
 from allranks.errors import InputError, Problem
 from allranks.sdk import internals
 from allranks.sdk.session import quiet

@@ -22,14 +22,14 @@ from allranks.plan import digest
 
 _MINORS = tuple(f"3.{minor}" for minor in range(14, 6, -1))
 _OF_PIP = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS"}
-"""Settings of pip that uv does not read, and its variables for them."""
+"""Settings of pip that uv does not read, with uv's variables for them."""
 _OPTIONS = ("-i ", "-f ", "--index-url", "--extra-index-url", "--find-links", "--no-index", "--trusted-host")
-"""Lines of a requirements file that say where packages are."""
+"""Lines of a requirements file that name the location of packages."""
 
 
 def version_of(packages: Packages) -> str:
-    """Return the version of Python for the packages, such as 3.11: this Python's if they allow it, else the newest that
-    they do."""
+    """Return the version of Python for the packages, such as 3.11: this Python's version if they allow it, else the
+    newest one."""
     own = f"{sys.version_info[0]}.{sys.version_info[1]}"
     if not packages.python:
         return own
@@ -42,8 +42,8 @@ def version_of(packages: Packages) -> str:
 
 
 def of_condas_pip(packages: Packages) -> list[str]:
-    """Return lines for what conda installs with every Python below 3.13: its package pip depends on them. From version
-    82 on, setuptools lacks pkg_resources, which is what scripts use it for."""
+    """Return lines for packages that conda installs with every Python below 3.13, because its package pip depends on
+    them. Scripts use setuptools for pkg_resources, which version 82 removed."""
     minor = int(version_of(packages).partition(".")[2])
     return ["setuptools<82", "wheel"] if packages.with_conda and minor < 13 else []
 
@@ -51,7 +51,7 @@ def of_condas_pip(packages: Packages) -> list[str]:
 def folder_of(packages: Packages, installer: str = "") -> Path:
     """Return the folder of the virtual environment with these packages, which may not exist.
 
-    installer: the command for which it has pip; "" without pip
+    installer: the command for which it has pip; "": without pip
 
     Raise OSError if a file that the packages name cannot be read.
     """
@@ -67,7 +67,7 @@ def make(packages: Packages, folder: Path, where: str, file: Path, report: Repor
     """Make the virtual environment with these packages.
 
     where:   the environment, for messages
-    file:    that contains its definition
+    file:    the file with its definition
     has_pip: whether its programs can install packages with pip
 
     Raise InputError if it cannot be made.
@@ -114,7 +114,7 @@ def _install(lines: Sequence[str], folder: Path, uv: str | None, report: Report)
 
 
 def _settings_of_pip() -> dict[str, str]:
-    """Return the indexes of this user's pip as variables of uv."""
+    """Return the package indexes in this user's configuration of pip, as variables of uv."""
     home = Path.home()
     files = ("/etc/pip.conf", "/etc/xdg/pip/pip.conf", home / ".pip/pip.conf", home / ".config/pip/pip.conf")
     settings = configparser.RawConfigParser()
@@ -129,7 +129,7 @@ def _settings_of_pip() -> dict[str, str]:
 
 
 def uv_program() -> str | None:
-    """Return the path of uv: the one beside this Python, or on PATH."""
+    """Return the path of uv: beside this Python, or on PATH."""
     own = Path(sys.executable).with_name("uv")
     return str(own) if os.access(own, os.X_OK) else shutil.which("uv")
 

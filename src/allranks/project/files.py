@@ -1,4 +1,4 @@
-"""Create the files of a project: from the template, a pipeline, or components of the library."""
+"""Create the files of a project: from the template, or from a pipeline or components of the library."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ _ENVIRONMENT = re.compile(rb"^environment: file:(\S+)/environment\.yaml$", re.MU
 
 @dataclass(frozen=True)
 class Created:
-    """The files of a project, relative to its folder: those that were written, and those that existed already with the
-    same content."""
+    """The files of a project, relative to its folder. kept: files that existed with the same content"""
 
     written: tuple[str, ...]
     kept: tuple[str, ...]
@@ -35,8 +34,8 @@ def create(folder: Path, contents: Mapping[str, bytes]) -> Created:
 
     contents: of the files by name, such as those of `template`
 
-    Existing files are never changed. Raise InputError, without writing anything, if one has the name of a file and
-    another content. If writing fails, what was written is removed again.
+    Existing files are never changed. Raise InputError, without writing anything, if a file exists with other content.
+    If writing fails, the written files are removed.
     """
     problems = [problem for name in contents if (problem := _conflict(folder, name, contents[name]))]
     if problems:
@@ -60,7 +59,7 @@ def template() -> dict[str, bytes]:
 
 
 def pipeline(name: str) -> dict[str, bytes]:
-    """Return the content of the file of a pipeline of the library, and of the script that it runs, by name.
+    """Return the content of the file of a library pipeline, and of the script that it runs, by name.
 
     Raise InputError if the library has no such pipeline.
     """
@@ -84,7 +83,7 @@ def files_below(folder: Path) -> dict[str, bytes]:
 
 
 def _conflict(folder: Path, name: str, content: bytes) -> Problem | None:
-    """Return the problem of an entry that is in the way of a file; None if there is none."""
+    """Return the problem of an existing entry that prevents writing a file; None if there is none."""
     path = folder / name
     for parent in (path.parent, *path.parent.parents):
         if os.path.lexists(parent):
@@ -128,7 +127,7 @@ def copy_components(names: Iterable[str], project: Path) -> tuple[Path, ...]:
 
     names: of the components' folders. A variant is copied with the component that has its code
 
-    Return the new folders, relative to the project. An environment that the project has stays as it is.
+    Return the new folders, relative to the project. An existing environment of the project is not changed.
 
     Raise InputError, without writing anything, if the library has no such component, or the project has its folder.
     """
@@ -162,7 +161,8 @@ def _environments(component: Path) -> Iterator[Path]:
 
 
 def _files(place: Path) -> dict[str, bytes]:
-    """Return the files of a shipped folder by their paths in the project: an environment's as they are uploaded."""
+    """Return the files of a shipped folder by their paths in the project. An environment has the files that are
+    uploaded."""
     folder = shipped_folder() / place
     files = files_below(folder)
     if (folder / REGISTERED).is_file():

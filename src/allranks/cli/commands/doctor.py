@@ -24,10 +24,9 @@ from allranks.cli.views import print_whole, table_of
 from allranks.doctor import FIRST, TWO_RANKS, Launch, run_trial
 from allranks.errors import InputError, Problem
 from allranks.hardware import nccl, shared_memory, traps
-from allranks.hardware.cuda import has_bfloat16, releases_of
 from allranks.hardware.nccl import GRAPH_FAMILIES, TOPOLOGY_FOLDER, NetworkVariable, Topology
 from allranks.hardware.network import Device
-from allranks.hardware.sizes import Size, find
+from allranks.hardware.sizes import Size, find, has_bfloat16, releases_of
 from allranks.hardware.sizes import sizes as all_sizes
 from allranks.local import gpus, preview
 from allranks.text import NOTHING, count

@@ -21,8 +21,8 @@ from allranks.cli.views import print_whole, table_of
 from allranks.errors import InputError, Problem
 from allranks.images.build import build as build_image
 from allranks.images.build import engine as found_engine
+from allranks.images.build import verify as verify_image
 from allranks.images.find import environments_folder, find_environments
-from allranks.images.verify import verify as verify_image
 from allranks.sdk.paths import shown
 
 EnvironmentsOption: TypeAlias = Annotated[

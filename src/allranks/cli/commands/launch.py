@@ -20,9 +20,8 @@ from allranks.cli.options import (
 from allranks.cli.values import settings_of, streamed
 from allranks.cli.views.plan import print_dry_run
 from allranks.history import registered
-from allranks.project.emit import emit
 from allranks.project.script_job import ScriptJob, script_job
-from allranks.project.script_plan import plan_of, uploads_of
+from allranks.project.script_plan import emit, plan_of, uploads_of
 from allranks.workspace import Workspace
 
 SETTINGS = {"allow_interspersed_args": False}

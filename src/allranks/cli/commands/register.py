@@ -87,7 +87,7 @@ def _export(folder: Path, names: Sequence[str] | None, components: Path | None, 
     with tempfile.TemporaryDirectory(prefix="allranks-") as staged:
         releases = release(Path(staged), components, names or (), registry)
         exported = export(releases, Path(staged), folder, registry)
-    value = {"folder": str(folder), "releases": [_row(one) for one in releases], **vars(exported)}
+    value = {"folder": str(folder), "releases": [_row(one) for one in releases], **exported._asdict()}
     counts = f"{len(exported.written)} written, {len(exported.removed)} removed, {len(exported.kept)} unchanged"
     command = f"register them: {folder / SCRIPT} --workspace-name NAME --resource-group NAME"
     print_result(json, value, f"{folder}: {len(releases)} assets; files: {counts}", command)
