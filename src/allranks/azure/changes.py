@@ -24,7 +24,7 @@ class Changes:
     """The changes. An empty value leaves the job unchanged.
 
     compute: a cluster for the steps that do not name one
-    size:    serverless: the size of every step; sizes: of steps by name
+    size:    run serverless: the size of every step; sizes: of steps by name
     """
 
     compute: str = ""
@@ -52,8 +52,8 @@ def parse_sizes(given: list[str]) -> tuple[str, dict[str, str]]:
 def size_name(text: str, where: str) -> str:
     """Return the size as Azure writes it, ignoring case. Raise InputError, with similar names, if it is not a size.
 
-    A size that is not in the table of `allranks doctor --sizes` is returned too: the workspace says whether its region
-    has it.
+    A size that is missing in the table of `allranks doctor --sizes` is returned too: the workspace checks whether its
+    region has it.
     """
     known = sizes.known(text)
     match = _SIZE.fullmatch(text.strip())
@@ -69,7 +69,7 @@ def unchecked_sizes(changes: Changes) -> list[str]:
 
 
 def apply(job: Any, changes: Changes) -> None:
-    """Change the SDK's job. Raise InputError for a step that the job does not have or that has no size."""
+    """Change the SDK's job. Raise InputError for a step that the job does not have, or that has no size."""
     if changes.experiment:
         job.experiment_name = changes.experiment
     if changes.display_name:
@@ -116,7 +116,7 @@ def _resize(job: Any, changes: Changes) -> None:
 
 
 def _set_size(node: Any, size: str) -> None:
-    """Set a new object, because steps initially share the object of their component."""
+    """Set new resources, because steps initially share those of their component."""
     old = node.resources or getattr(node.component, "resources", None)
     settings = {
         name: value
@@ -137,12 +137,12 @@ def cluster_sizes(client: Any) -> dict[str, str]:
 
 
 def set_sizes(job: Any, clusters: Mapping[str, str]) -> None:
-    """Set ALLRANKS_SIZE in each step of the SDK's job whose size is known, also in nested pipelines.
+    """Set ALLRANKS_SIZE in each step of the SDK's job whose size is known, including those of nested pipelines.
 
     clusters: from `cluster_sizes`; empty if no cluster's size is known
 
-    A step that sets the variable itself keeps it. Sizes without GPUs need no network settings, and get none. The trials
-    of a registered component recognise the hardware: a sweep in a pipeline has no environment variables of its own.
+    A step that sets the variable keeps its value. Sizes without GPUs need no network settings, so they are not set. The
+    trials of a registered component recognise the hardware, because a sweep in a pipeline has no environment variables.
     """
     for step in job_steps(job):
         if (set_in := _SETTERS.get(step.kind)) is None:

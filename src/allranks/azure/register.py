@@ -21,9 +21,9 @@ from allranks.sdk import internals
 from allranks.sdk.session import quiet
 
 _CONCURRENCY = 4
-"""Concurrent requests. The service answers in about 0.2 s and limits the requests per minute."""
+"""Concurrent requests. The service responds in about 0.2 s and limits the requests per minute."""
 _ENVIRONMENT_KEYS = ("name", "version", "description", "tags", "image", "conda_file")
-"""The keys of an environment's spec that are compared."""
+"""The keys of an environment's spec to compare."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Registered:
 
 
 def _version(client: Any, kind: str, name: str, version: str) -> Registered | None:
-    """Return a version of an asset; None if there is none."""
-    from azure.core.exceptions import ResourceNotFoundError
+    """Return a version of an asset; None if it does not exist."""
+    from azure.core.exceptions import ResourceNotFoundError  # takes 0.1 s to import
 
     try:
         if kind == ENVIRONMENT:
@@ -53,7 +53,7 @@ def _version(client: Any, kind: str, name: str, version: str) -> Registered | No
 
 def _latest(client: Any, kind: str, name: str) -> Registered | None:
     """Return the version of an asset that was registered last; None if it has no version."""
-    from azure.core.exceptions import ResourceNotFoundError
+    from azure.core.exceptions import ResourceNotFoundError  # takes 0.1 s to import
 
     operations = client.environments if kind == ENVIRONMENT else client.components
     try:
@@ -70,7 +70,7 @@ class Difference:
     """The changes that registering a release would make.
 
     latest: the version that was registered last; "" if there is none
-    spec:   the lines of a unified diff between its spec and ours
+    spec:   the lines of a unified diff between its spec and the release's
     files:  the files that differ, each with the kind of change; None if that version's files are unknown
     """
 
@@ -108,8 +108,7 @@ def missing(client: Any, releases: Sequence[Release]) -> tuple[Release, ...]:
 def register(
     client: Any, releases: Sequence[Release], staged: Path, done: Callable[[Release], None] = lambda _: None
 ) -> None:
-    """Register the releases in this order. If one fails, the earlier ones remain registered, and another call
-    continues.
+    """Register the releases in order. If one fails, the earlier ones stay registered, and the next call continues.
 
     staged: the folder that contains the releases
     done:   is called with each release after it is registered
@@ -123,8 +122,7 @@ def register(
 
 
 def differences(client: Any, releases: Sequence[Release]) -> tuple[Difference, ...]:
-    """Return what registering the releases that are `missing` would change, compared to the versions that were
-    registered last."""
+    """Return the changes of registering the releases that are `missing`, compared to the last registered versions."""
     releases = missing(client, releases)
     with service_errors("asking what is registered"), quiet(), ThreadPoolExecutor(_CONCURRENCY) as pool:
         return tuple(pool.map(lambda release: _difference(client, release), releases))
@@ -156,7 +154,7 @@ def _difference(client: Any, release: Release) -> Difference:
 
 
 def _as_sent(release: Release) -> dict[str, Any]:
-    """Return our spec in the service's form, so that only real differences remain."""
+    """Return a release's spec in the service's form, so that only real differences remain."""
     return {key: release.spec.get(key) for key in (_ENVIRONMENT_KEYS if release.kind == ENVIRONMENT else release.spec)}
 
 
@@ -180,10 +178,10 @@ _NOT_COMPARED = (
 
 
 def _comparable(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return a spec without what the service adds or drops, with its defaults and with all values as strings, as the
-    service returns them.
+    """Return a spec in the form of the service: without the keys that it adds or drops, with its defaults, and with all
+    values as strings.
 
-    Keys are sorted, except the names of ports, whose order the designer displays: data before literals.
+    Keys are sorted, except the names of ports, which keep the designer's order: data before parameters.
     """
     compared = {key: value for key, value in spec.items() if key not in _NOT_COMPARED}
     if isinstance(compared.get("environment"), str):
@@ -218,7 +216,7 @@ def _as_text(value: Any) -> Any:
 
 
 def _short_reference(reference: str) -> str:
-    """Return azureml:NAME:VERSION for any form that the service uses."""
+    """Return azureml:NAME:VERSION for any form of a reference that the service uses."""
     parts = reference.removeprefix("azureml:").strip("/").split("/")
     if "environments" in parts and "versions" in parts:
         return f"azureml:{parts[parts.index('environments') + 1]}:{parts[parts.index('versions') + 1]}"

@@ -35,7 +35,7 @@ def version_of(packages: Packages) -> str:
         return own
     if exact := re.fullmatch(r"==(\d+\.\d+)\.\*", packages.python):
         return exact[1]
-    from packaging.specifiers import SpecifierSet
+    from packaging.specifiers import SpecifierSet  # takes 0.03 s to import
 
     allowed = SpecifierSet(packages.python)
     return next((minor for minor in (own, *_MINORS) if any(allowed.contains(f"{minor}.{n}") for n in (99, 9, 0))), own)

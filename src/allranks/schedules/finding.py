@@ -1,8 +1,8 @@
 """Find the schedules that files declare.
 
-A pipeline's Python file declares a schedule by a function without required parameters that is annotated to return a
-`JobSchedule`, or by a module-level `JobSchedule`; `ml_client.schedules.begin_create_or_update` accepts it unchanged. A
-YAML file declares one as `az ml schedule create --file` expects it.
+A pipeline's Python file declares a schedule with a function without required parameters that is annotated to return a
+`JobSchedule`, or with a module-level `JobSchedule`; `ml_client.schedules.begin_create_or_update` accepts it unchanged.
+A YAML file declares one in the form of `az ml schedule create --file`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from allranks.sdk.validation_errors import refused, unknown_key
 from allranks.sdk.yaml_lines import YamlText
 
 FOLDER = "pipelines"
-"""The folder of a project whose files declare its schedules."""
+"""The folder of a project whose files declare schedules."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")
 
@@ -36,8 +36,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")
 class Schedule:
     """A declared schedule.
 
-    file:   the path that declares it, as it was given
-    member: the function or the variable of a Python file; empty for YAML
+    file:   the path that declares it, as given
+    member: the function or variable of a Python file; "" for YAML
     """
 
     name: str
@@ -54,22 +54,22 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Declared:
-    """A schedule, and azure-ai-ml's JobSchedule that declares it."""
+    """A schedule, and the JobSchedule of azure-ai-ml that declares it."""
 
     schedule: Schedule
     entity: Any
 
 
 def find_schedules(target: Path | None = None, *, required: bool = True) -> tuple[Declared, ...]:
-    """Return the schedules of a file, or of a folder's files, sorted by name.
+    """Return the schedules of a file, or of the files in a folder, sorted by name.
 
-    target:   by default the folder `pipelines` here or in the nearest parent that has one. In a folder, Python files
-              are imported if their text contains JobSchedule, and YAML files are read if they have the keys `trigger`
-              and `create_job`; its subfolders are ignored
+    target:   default: the folder `pipelines` in the current folder or its nearest parent. In a folder, Python files are
+              imported if their text contains JobSchedule, and YAML files are read if they have the keys `trigger` and
+              `create_job`. Subfolders are ignored
     required: whether a project without a schedule is a problem
 
-    Call it, and use the entities that it returns, inside `allranks.sdk.session.session`. Raise InputError with the
-    problems of all schedules, or if there is no schedule.
+    Call it, and use the returned entities, inside of `allranks.sdk.session.session`. Raise InputError with the problems
+    of all schedules, or if there is no schedule.
     """
     if target is None:
         if not required and not nearest(Path.cwd(), FOLDER, exists=Path.is_dir):
@@ -151,7 +151,7 @@ def _key(text: YamlText, key: str) -> str:
 
 
 def _refused(text: YamlText, error: Exception) -> Iterator[Problem]:
-    """Yield the complaints of the SDK, each with its line."""
+    """Yield the errors of the SDK, each with its line."""
     if not validation_errors.is_own(error):
         yield _unreadable(text, error)
         return
@@ -176,7 +176,7 @@ def _unreadable(text: YamlText, error: Exception) -> Problem:
 
 
 def _file_of(text: YamlText, key: str) -> tuple[YamlText, str]:
-    """Return the file that has a key, which is that of the job if the schedule names it, and the key in that file."""
+    """Return the file that has a key, which may be the file of the schedule's job, and the key in that file."""
     for prefix in ("create_job.job", "create_job"):
         job = text.scalar(prefix)
         if key.startswith(f"{prefix}.") and isinstance(job, str) and not is_remote(job):
@@ -228,7 +228,7 @@ def _is_declaration(member: Any, module: ModuleType) -> bool:
 def declared(entity: Any, file: str, member: str = "") -> Declared:
     """Return a JobSchedule with its checked trigger. Raise InputError if its name, trigger or job is invalid.
 
-    file: what declares it
+    file: declares it
     """
     where = f"{file}:{member}" if member else file
     if not isinstance(entity, internals.JobSchedule):

@@ -1,7 +1,7 @@
-"""Read azure-ai-ml's triggers as plain data, and report the errors that the SDK accepts.
+"""Read azure-ai-ml's triggers as plain data, and report errors that the SDK accepts.
 
-Neither the SDK nor Azure ML's documentation defines an hour 25 or a weekday in a daily schedule; ambiguous values are
-rejected here.
+Neither the SDK nor Azure ML's documentation defines an hour 25 or a weekday in a daily schedule, so ambiguous values
+are rejected here.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
+
+from tzlocal.windows_tz import tz_win, win_tz
 
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.schedules.triggers import (
@@ -35,8 +37,8 @@ _FORMAT = "YYYY-MM-DDThh:mm:ss"
 def read_trigger(trigger: Any, place: Place, *, any_offset: bool = False) -> Trigger:
     """Return the SDK's CronTrigger or RecurrenceTrigger as plain data. Raise InputError with all of its problems.
 
-    any_offset: whether a time may have an offset that is not the zone's own, as the service returns it. The SDK drops
-                offsets when it sends a time, so such a time in a file would fire at a different moment.
+    any_offset: whether a time may have an offset that is not the zone's own, as in the service's responses. The SDK
+                drops offsets when it sends a time, so such a time in a file would fire at a different moment
     """
     problems: list[Problem] = []
     if not isinstance(trigger, (internals.CronTrigger, internals.RecurrenceTrigger)):
@@ -59,8 +61,6 @@ def read_trigger(trigger: Any, place: Place, *, any_offset: bool = False) -> Tri
 
 
 def _time_zone(value: Any, place: Place, problems: list[Problem]) -> str | None:
-    from tzlocal.windows_tz import tz_win, win_tz
-
     # Without two that Windows marks as old, and Unicode's table omits.
     known = tuple(str(entry.value) for entry in internals.TimeZone if entry.value in win_tz)
     name = str(getattr(value, "value", value))
@@ -77,7 +77,7 @@ def _time_zone(value: Any, place: Place, problems: list[Problem]) -> str | None:
 def _wall_time(
     value: Any, key: str, time_zone: str | None, place: Place, problems: list[Problem], any_offset: bool
 ) -> datetime | None:
-    """Return the wall time. An offset is accepted only if it is the zone's own at that time, unless any is."""
+    """Return the wall time. An offset is accepted only if it is the zone's own at that time, or `any_offset` is set."""
     if value in (None, ""):
         return None
     try:
@@ -205,7 +205,7 @@ def _week_days(value: Any, place: Place, problems: list[Problem]) -> tuple[str, 
 
 
 def _never_fires(trigger: Trigger, place: Place) -> Iterator[Problem]:
-    """Yield a problem if the trigger cannot fire at any time."""
+    """Yield a problem if the trigger can never fire."""
     if trigger.start and trigger.end and trigger.end <= trigger.start:
         found = f"{trigger.end.isoformat()}, which is not after the start, {trigger.start.isoformat()}"
         yield Problem(place("end_time"), found, "an end after the start", "correct one of them, or remove the end")

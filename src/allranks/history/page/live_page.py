@@ -50,7 +50,7 @@ class LivePage:
 
     def finish(self, run: RunRecord) -> None:
         """Write the final page of a run that has ended. Raise OSError if it cannot be written."""
-        from allranks.history.page.page import write_page  # slow to import: the first update has usually done it
+        from allranks.history.page.page import write_page  # takes 0.1 s to import, usually during the first update
 
         if self._task is not None:
             self._task.cancel()
@@ -70,7 +70,7 @@ class LivePage:
     def _update(self) -> None:
         with Store(self._database, reads=True) as store:
             run = store.run(self._run)
-        from allranks.history.page.page import page  # slow to import: this thread does it while the first step starts
+        from allranks.history.page.page import page  # takes 0.1 s to import, on this thread while the first step starts
 
         text = page(run, time.time(), self._known)
         with self._lock:
