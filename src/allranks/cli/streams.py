@@ -1,5 +1,5 @@
 """Standard streams that can be written in every terminal: closed ones are replaced, characters that a terminal lacks
-get plain forms, and a reader that goes away does not end a run."""
+are replaced by plain forms, and a reader that goes away does not end a run."""
 
 from __future__ import annotations
 

@@ -14,9 +14,6 @@ from rich.text import Text
 from allranks.history.formatting import SYMBOLS
 from allranks.history.records import Status
 
-_UNLIMITED = 10_000
-"""More columns than any table has."""
-
 STYLES = MappingProxyType(
     {
         Status.NOT_STARTED: "bright_black",
@@ -56,9 +53,9 @@ def table_of(*columns: str) -> Table:
 
 
 def print_whole(console: Console, table: Table) -> None:
-    """Print a table. If the terminal is too narrow for the columns that do not wrap, the lines are longer than it is
-    wide, so that the terminal wraps them. Rich would truncate such columns."""
-    minimum = Measurement.get(console, console.options.update_width(_UNLIMITED), table).minimum
+    """Print a table. Its lines are longer than a terminal that is too narrow for the columns that do not wrap, so that
+    the terminal wraps them. Rich would truncate such columns."""
+    minimum = Measurement.get(console, console.options.update_width(10_000), table).minimum
     if minimum > console.width:
         table.width = minimum
     console.print(table, crop=False)

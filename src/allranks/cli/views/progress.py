@@ -24,7 +24,7 @@ _CURVES = 4
 def view_of(console: Console, *, plain: bool = False) -> LiveTree | PlainLines:
     """Return the view for a console. Use it as a context manager, and as the observer of the run.
 
-    plain: whether a terminal gets lines too, because other lines are printed between them
+    plain: whether to print lines even on a terminal, because other lines are printed between them
     """
     is_live = console.is_terminal and not console.is_dumb_terminal and not plain
     return LiveTree(console) if is_live else PlainLines(console)
@@ -59,19 +59,16 @@ class PlainLines(Observer):
     def changed(self, run: RunRecord, step: StepRecord) -> None:  # noqa: ARG002
         state = (step.status, step.attempt)
         before = self._printed_states.get(step.name, (Status.NOT_STARTED, 0))
-        # No line when a rank changes: a step with 64 ranks would print 128.
-        if state == before:
-            return
-        self._printed_states[step.name] = state
-        self._progress_times.pop(step.name, None)
-        self._line(step.name, f"{step.status!s:<11}  {_description(step, self._clock())}")
+        if state != before:  # not only a rank, of which a step may have many
+            self._printed_states[step.name] = state
+            self._progress_times.pop(step.name, None)
+            self._line(step.name, f"{step.status!s:<11}  {_description(step, self._clock())}")
 
     def progressed(self, run: RunRecord, step: StepRecord) -> None:  # noqa: ARG002
         now = self._clock()
-        if now - self._progress_times.get(step.name, -self._every) < self._every:
-            return
-        self._progress_times[step.name] = now
-        self._line(step.name, f"{'progress':<11}  {_progress(step)}")
+        if now - self._progress_times.get(step.name, -self._every) >= self._every:
+            self._progress_times[step.name] = now
+            self._line(step.name, f"{'progress':<11}  {_progress(step)}")
 
     def noted(self, run: RunRecord, step: StepRecord | None, text: str) -> None:  # noqa: ARG002
         self._line(step.name if step else "", f"{'note':<11}  {text}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from rich.console import Console
@@ -23,9 +24,8 @@ def print_uploads(console: Console, uploads: Sequence[Upload]) -> None:
     for upload in uploads:
         console.print()
         title = f"{upload.kind} of {', '.join(plain(user) for user in upload.users)}"
-        console.print(
-            Text.assemble((title, "bold"), f"  {amount(len(upload.files.files), upload.size)}"), soft_wrap=True
-        )
+        size = amount(len(upload.files.files), upload.size)
+        console.print(Text.assemble((title, "bold"), f"  {size}"), soft_wrap=True)
         print_files(console, upload.files.files, upload.files.left_out)
 
 
@@ -36,9 +36,7 @@ def print_files(console: Console, names: Iterable[str], left_out: Sequence[LeftO
         console.print(Text.assemble(indent, (f"{plain(folder or '.')}/  ", "cyan"), files), soft_wrap=True)
     if left_out:
         console.print(Text(f"{indent}left out", style="bright_black"))
-    for reason, group in groupby(
-        sorted(left_out, key=lambda file: (file.reason, file.name)), key=lambda file: file.reason
-    ):
+    for reason, group in groupby(sorted(left_out, key=attrgetter("reason", "name")), key=attrgetter("reason")):
         listed = [plain(file.name) for file in group]
         more = f" and {len(listed) - _MOST_NAMES:,} more" if len(listed) > _MOST_NAMES else ""
         line = f"{indent}  {', '.join(listed[:_MOST_NAMES])}{more}"

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from allranks.history.curves import best, families
 from allranks.history.formatting import usage_of_ranks
@@ -21,9 +21,9 @@ LARGEST_MATRIX = 64
 _FILES = 100
 """Maximum number of a step's files in which a confusion matrix is searched for."""
 _NUMBERS = 30
-"""Maximum number of classes for which cells have room for their number."""
+"""Maximum number of classes for which cells show their number."""
 _SHOWN = 48
-"""Maximum charts that are shown; the others are folded."""
+"""Maximum number of charts that are not folded."""
 _CURVE_BUDGET = 120_000
 """Maximum points of a page's charts, as counted by `drawing_cost`."""
 
@@ -59,7 +59,7 @@ class Confusion:
         return self.rows[place][place] / total if total else None
 
     def precision(self, place: int) -> float | None:
-        """Return the fraction of the predictions of the class that are correct, or None without predictions."""
+        """Return the fraction of the predictions of the class that are correct; None without predictions."""
         total = sum(row[place] for row in self.rows)
         return self.rows[place][place] / total if total else None
 
@@ -75,7 +75,7 @@ class Confusion:
 
 
 def confusions(step: StepRecord) -> list[Confusion]:
-    """Return the matrices among the step's artifacts. Files that are missing, incomplete or too large are ignored."""
+    """Return the matrices among the step's artifacts. Missing, incomplete and too large files are ignored."""
     names = [name for name in step.artifacts if name.endswith(".json")][:_FILES]
     matrices = (_read(step, Path(step.folder) / name) for name in names)
     return [confusion for confusion in matrices if confusion is not None]
@@ -104,8 +104,7 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
-@dataclass(frozen=True)
-class Charts:
+class Charts(NamedTuple):
     """The charts of a page. left_out: a line about the curves that do not fit on the page"""
 
     shown: tuple[Chart, ...]
@@ -120,8 +119,8 @@ class Charts:
 def shared_charts(steps: Iterable[StepRecord]) -> Charts:
     """Return the charts of the steps.
 
-    A step in several iterations of a loop has one chart per metric, with at most SERIES curves: of the first iteration,
-    the best and the last ones.
+    A step in several iterations of a loop has one chart per metric, with at most SERIES curves: of the first, the best
+    and the last iterations.
     """
     by_path: dict[str, list[StepRecord]] = {}
     for step in steps:
@@ -144,7 +143,9 @@ def shared_charts(steps: Iterable[StepRecord]) -> Charts:
             curves = [step for step in iterations if len(step.metrics.get(name, ())) > 1]
             picked = _picked(name, curves)
             if picked:
-                found.append(_iterations(path, name, picked))
+                ends = _endings([step.name for step in picked])
+                series = [Curve(end, name, step.metrics[name]) for end, step in zip(ends, picked, strict=True)]
+                found.append(make_chart(name, path, series))
                 budget -= sum(drawing_cost(step, name) for step in picked)
             left_out += len(curves) - len(picked)
     left_out_text = f"… {count(left_out, 'more curve')} without a chart" if left_out else ""
@@ -152,7 +153,7 @@ def shared_charts(steps: Iterable[StepRecord]) -> Charts:
 
 
 def _picked(name: str, steps: Sequence[StepRecord]) -> list[StepRecord]:
-    """Return the steps with the most relevant curves, in their order."""
+    """Return the steps with the most relevant curves, in order."""
     if len(steps) <= SERIES:
         return list(steps)
     best_points = {
@@ -164,14 +165,8 @@ def _picked(name: str, steps: Sequence[StepRecord]) -> list[StepRecord]:
     return [steps[index] for index in sorted(indexes)]
 
 
-def _iterations(path: str, name: str, steps: Sequence[StepRecord]) -> Chart:
-    ends = _endings([step.name for step in steps])
-    curves = [Curve(end, name, step.metrics[name]) for end, step in zip(ends, steps, strict=True)]
-    return make_chart(name, path, curves)
-
-
 def _endings(paths: Sequence[str]) -> list[str]:
-    """Return the parts that distinguish the paths: ``[2]`` of ``loop[2].train``; the whole paths if those are not
+    """Return the parts that distinguish the paths: ``[2]`` of ``loop[2].train``; the whole paths if these are not
     unique."""
     first, last = min(paths), max(paths)
     start = next((index for index, (left, right) in enumerate(zip(first, last, strict=False)) if left != right), 0)
@@ -183,7 +178,7 @@ def _endings(paths: Sequence[str]) -> list[str]:
 
 
 def usage_facts(step: StepRecord, now: float) -> dict[str, str]:
-    """Return the resource usage of a step, without what is not known. now: end of a step that is running"""
+    """Return the known resource usage of a step. now: the end of a running step"""
     if step.reused_from:
         return {}
     used = usage_of_ranks(step, now if step.status is Status.RUNNING else None)

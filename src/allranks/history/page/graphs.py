@@ -1,38 +1,39 @@
-"""The graphs of a run on its page: one for each scope, with the branches that its conditions took.
+"""The graphs of a run on its page: one for each scope, with the branches of its conditions.
 
-The nodes of a graph are in layers, every edge leads from a layer to a later one, and few edges cross.
+The nodes of a graph are in layers. Every edge leads from a layer to a later one, and few edges cross.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import attrgetter
+from typing import NamedTuple
 
 from allranks.history.page.items import Item, chosen, walk_items
 from allranks.history.records import Status
 
 RUN = -1
-"""The place of the run itself, the outermost scope."""
+"""The place of the run, the outermost scope."""
 _LARGEST = 300
-"""Maximum nodes of a scope that is drawn as a graph; a larger one is shown as a list."""
+"""Maximum nodes of a scope that is drawn as a graph. A larger scope is shown as a list."""
 _MOST_EDGES = 5000
 _BUDGET = 1000
 """Maximum nodes of a page that are drawn in graphs."""
 _LISTED = 4000
 """Maximum nodes of a page in graphs, or in lists instead of a graph."""
 _SIDEWAYS = 5
-"""Maximum layers side by side on a page; a deeper graph runs downwards."""
+"""Maximum layers of a graph that runs sideways. A deeper graph runs downwards."""
 _LARGE = 24
 """Maximum nodes that are drawn large."""
 _BENDS = 2000
-"""Maximum bends of edges around nodes; a graph that needs more is drawn without bends."""
+"""Maximum bends of a graph's edges around nodes. A graph that needs more has straight edges."""
 _SWEEPS = 8
 _GAP = 14
 
 
-@dataclass(frozen=True)
-class Branch:
+class Branch(NamedTuple):
     """The branch of a condition that contains a node. outcome: ``true`` or ``false``"""
 
     condition: str
@@ -44,22 +45,20 @@ class Branch:
         return f"branch {self.outcome} of {self.condition}, {'taken' if self.taken else 'not taken'}"
 
 
-@dataclass(frozen=True)
-class Node:
-    """A node and its box's upper left corner, in pixels."""
+class Node(NamedTuple):
+    """A node and the upper left corner of its box, in pixels."""
 
     item: Item
     x: float
     y: float
 
 
-@dataclass(frozen=True)
-class Edge:
+class Edge(NamedTuple):
     """An arrow between two nodes.
 
     path:   the data of an SVG path
     branch: the branch that it represents; None for other edges
-    x, y:   position of a label before the arrow's head: on its left, or on its right in a graph that runs downwards
+    x, y:   position of a label before the arrow's head: on its left, or on its right in a downward graph
     """
 
     path: str
@@ -68,9 +67,8 @@ class Edge:
     y: float
 
 
-@dataclass(frozen=True)
-class Graph:
-    """small: whether a box has room for its name only"""
+class Graph(NamedTuple):
+    """A graph of a scope. small: whether its boxes only have room for names"""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
@@ -82,11 +80,10 @@ class Graph:
     downwards: bool
 
 
-@dataclass(frozen=True)
-class Graphs:
+class Graphs(NamedTuple):
     """The graphs of a page.
 
-    by_place: by the place of the item that contains the scope; `RUN` is the run's own. Other scopes are shown as lists.
+    by_place: by the place of the item that contains the scope, `RUN` for the run. Other scopes are shown as lists
     listed:   the places of the nodes that fit in a graph or in a list
     """
 
@@ -121,7 +118,7 @@ def graphs(roots: Sequence[Item]) -> Graphs:
 def branches(items: Iterable[Item]) -> dict[tuple[str, str], Branch]:
     """Return the branches of the decided conditions of a scope, by the paths of condition and node.
 
-    A skipped node is in the branch that was not taken, unless something else may have caused the skip.
+    A skipped node is in the branch that was not taken, unless the skip may have another cause.
     """
     by_path = {item.record.name: item for item in items}
     result: dict[tuple[str, str], Branch] = {}
@@ -139,7 +136,7 @@ def branches(items: Iterable[Item]) -> dict[tuple[str, str], Branch]:
 
 
 def outcome(item: Item) -> bool | None:
-    """Return a condition's decision; None for a condition that has not decided, and for any other node."""
+    """Return a condition's decision; None for a condition without one, and for any other node."""
     if item.record.kind != "condition" or item.status is not Status.COMPLETED:
         return None
     return {"true": True, "false": False}.get(item.record.inputs.get("condition", "").strip().lower())
@@ -147,7 +144,7 @@ def outcome(item: Item) -> bool | None:
 
 @dataclass(eq=False)
 class _Vertex:
-    """A node, or (item None) a point where an edge passes through a layer.
+    """A node, or a bend of an edge in a layer if the item is None.
 
     depth, breadth: its size along the edges and across them
     along, across:  its centre
@@ -164,10 +161,10 @@ class _Vertex:
 
 
 def graph(items: Sequence[Item]) -> Graph:
-    """Lay out the nodes, whose order must put each after those that it needs. Other needs are ignored."""
+    """Lay out the nodes, which must be in the order of their needs. Other needs are ignored."""
     vertices, chains = _vertices(items)
     every = [*vertices, *(bend for chain in chains for bend in chain[1:-1])]
-    layers = _layers(every)
+    layers = [list(layer) for _, layer in groupby(sorted(every, key=attrgetter("layer")), attrgetter("layer"))]
     downwards = len(layers) > _SIDEWAYS
     small = len(items) > _LARGE
     box = (132, 26) if small else (172, 50)
@@ -202,7 +199,7 @@ def graph(items: Sequence[Item]) -> Graph:
 
 
 def _vertices(items: Sequence[Item]) -> tuple[list[_Vertex], list[list[_Vertex]]]:
-    """Return the vertices that hold nodes, and for each edge a chain of vertices: its start, its bends, its end."""
+    """Return the vertices of the nodes, and for each edge a chain of vertices: its start, its bends, its end."""
     # Only earlier nodes count, so the graph is acyclic, whatever the record contains.
     places: dict[str, _Vertex] = {}
     edges: dict[tuple[_Vertex, _Vertex], None] = {}
@@ -210,44 +207,27 @@ def _vertices(items: Sequence[Item]) -> tuple[list[_Vertex], list[list[_Vertex]]
         sources = [places[name] for name in item.record.needs if name in places]
         vertex = places[item.record.name] = _Vertex(max((each.layer + 1 for each in sources), default=0), item)
         edges |= {(source, vertex): None for source in sources}
-    return list(places.values()), _chains(list(edges))
-
-
-def _chains(edges: list[tuple[_Vertex, _Vertex]]) -> list[list[_Vertex]]:
     bend = sum(target.layer - source.layer - 1 for source, target in edges) <= _BENDS
     chains = []
     for source, target in edges:
         between = range(source.layer + 1, target.layer) if bend else ()
-        chain = [source, *(_Vertex(layer) for layer in between), target]
-        for first, second in pairwise(chain):
+        chains.append([source, *(_Vertex(layer) for layer in between), target])
+        for first, second in pairwise(chains[-1]):
             first.after.append(second)
             second.before.append(first)
-        chains.append(chain)
-    return chains
-
-
-def _layers(vertices: Iterable[_Vertex]) -> list[list[_Vertex]]:
-    layers: dict[int, list[_Vertex]] = {}
-    for vertex in vertices:
-        layers.setdefault(vertex.layer, []).append(vertex)
-    return [layers[layer] for layer in sorted(layers)]
+    return list(places.values()), chains
 
 
 def _order(layers: list[list[_Vertex]]) -> None:
-    """Sort each layer by the mean position of its neighbours, forwards and backwards. This removes most crossings."""
-    for layer in layers:
-        _number(layer)
-    for sweep in range(_SWEEPS):
+    """Sort each layer by the mean position of its neighbours, forwards and backwards, which removes most crossings."""
+    for sweep in range(-1, _SWEEPS):  # the first one only numbers the vertices
         forwards = sweep % 2 == 0
         for layer in layers if forwards else reversed(layers):
-            means = {vertex: _mean(vertex.before if forwards else vertex.after, vertex) for vertex in layer}
-            layer.sort(key=means.__getitem__)
-            _number(layer)
-
-
-def _number(layer: list[_Vertex]) -> None:
-    for index, vertex in enumerate(layer):
-        vertex.across = float(index)
+            if sweep >= 0:
+                means = {vertex: _mean(vertex.before if forwards else vertex.after, vertex) for vertex in layer}
+                layer.sort(key=means.__getitem__)
+            for index, vertex in enumerate(layer):
+                vertex.across = float(index)
 
 
 def _mean(neighbours: Sequence[_Vertex], vertex: _Vertex) -> float:
@@ -273,7 +253,7 @@ def _align(layers: list[list[_Vertex]]) -> None:
 
 
 def _offsets(layer: Sequence[_Vertex]) -> list[float]:
-    """Return the distance of each vertex from the first when all are as close as permitted."""
+    """Return the distance of each vertex from the first one in the closest permitted arrangement."""
     offsets = [0.0]
     for first, second in pairwise(layer):
         offsets.append(offsets[-1] + (first.breadth + second.breadth) / 2 + _GAP)

@@ -13,15 +13,17 @@ from allranks.history.store import Store
 from allranks.workspace import write_file
 
 NAME = "run.html"
-"""The file of a run's page, in the run's folder."""
+"""The file of a run's page in the run's folder."""
 _sleep = asyncio.sleep
 _INTERVAL = 5.0
 """Minimum seconds between two updates."""
 _SHARE = 20
-"""The time between two updates is at least this many times the duration of an update: at most 5 % of a core."""
+"""Minimum ratio of the time between two updates to the duration of an update, so that updates use at most 5 % of a
+core."""
 _FIRST = 0.5
 _FIRST_BY_STEP = 0.001
-"""Seconds until the first update, and for each step of the run. Shorter runs are not slowed down."""
+"""Seconds until the first update, and additional seconds for each step of the run, so that shorter runs are not slowed
+down."""
 
 
 class LivePage:
@@ -44,7 +46,7 @@ class LivePage:
         self._ended = False
 
     def start(self, steps: int) -> None:
-        """Begin to update the page. Call it within the engine's event loop. steps: their number in the run"""
+        """Begin to update the page. Call it within the engine's event loop. steps: the number of the run's steps"""
         first = _FIRST + _FIRST_BY_STEP * steps
         self._task = asyncio.get_running_loop().create_task(self._update_until_cancelled(first))
 

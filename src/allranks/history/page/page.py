@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from jinja2 import Environment
@@ -32,9 +32,9 @@ _LAYOUTS = 4
 _VALUES = 3
 _MATRICES = 12
 _WIDEST = 22
-"""Characters of the smaller text in the box of a node."""
+"""Maximum characters of the smaller text in the box of a node."""
 _LIMITS = {"MOST_NOTES": 50, "MOST_TRIALS": 100, "MOST_VERDICTS": 10, "UNFOLDED_VERDICTS": 2}
-"""How many of each the templates show; of the trials of a sweep, the best ones."""
+"""Maximum numbers that the templates show. Of a sweep's trials, the best ones are shown."""
 _LONGEST = 80
 _ORDER = (
     *(Status.COMPLETED, Status.FAILED, Status.CANCELED, Status.INTERRUPTED),
@@ -45,9 +45,9 @@ _ORDER = (
 def write_page(
     run: RunRecord, path: str | os.PathLike[str], now: float | None = None, known: frozenset[str] = frozenset()
 ) -> None:
-    """Write the page of the run atomically: a reader finds the earlier or the new page, never a part.
+    """Write the page of the run atomically.
 
-    now:   end of what is still running, in seconds since the epoch; default: the current time
+    now:   end of everything that is still running, in seconds since the epoch; default: the current time
     known: secrets of the run, which are masked in the logs
 
     Raise OSError if the file cannot be written. No temporary file remains then.
@@ -56,7 +56,7 @@ def write_page(
 
 
 def page(run: RunRecord, now: float, known: frozenset[str] = frozenset()) -> str:
-    """Return the page as text. now, known: as of `write_page`"""
+    """Return the page as text. now, known: as for `write_page`"""
     items = items_of(run.steps)
     steps = [step for step in run.steps if step.kind == "command"]
     links = Links(run.folder)
@@ -86,7 +86,7 @@ def page(run: RunRecord, now: float, known: frozenset[str] = frozenset()) -> str
 
 
 def _headlines(steps: list[StepRecord]) -> list[tuple[StepRecord, str, Point]]:
-    """Return the most relevant values: of several iterations, those of the last one; of a sweep, not its trials'."""
+    """Return the most relevant values: of the last of several iterations, and without those of a sweep's trials."""
     by_step: dict[tuple[str, str], tuple[StepRecord, str, Point]] = {}
     for headline in curves.headline([step for step in steps if not step.is_trial], len(steps)):
         step, name, _ = headline
@@ -100,7 +100,7 @@ def _headlines(steps: list[StepRecord]) -> list[tuple[StepRecord, str, Point]]:
 
 
 def _matrices(steps: list[StepRecord]) -> list[Confusion]:
-    """Return the confusion matrices of the run that fit on a page. Of several iterations, use the last one."""
+    """Return the confusion matrices of the run that fit on a page. Of several iterations, the last one is used."""
     last_steps = {in_every_iteration(step.name): step for step in steps if step.artifacts}
     matrices = (confusion for step in last_steps.values() for confusion in confusions(step))
     return list(islice(matrices, _MATRICES))
@@ -144,7 +144,7 @@ def _about(item: Item, now: float) -> str:
 
 
 def _what(item: Item, now: float) -> str:
-    """Return a shorter `_about` that fits in the box of a node."""
+    """Return a shorter `_about` that fits into the box of a node."""
     if item.record.reused_from:
         return f"{item.layout} · reused"
     if item.status is Status.SKIPPED:
@@ -163,7 +163,7 @@ def _last_values(step: StepRecord) -> str:
 
 
 def _has_more_metrics(step: StepRecord) -> bool:
-    """Return whether a step has metrics that `_last_values` does not show completely."""
+    """Return whether `_last_values` does not show all metrics of a step completely."""
     return len(step.metrics) > _VALUES or any(len(points) > 1 for points in step.metrics.values())
 
 
@@ -172,8 +172,8 @@ def _notes_of(steps: list[StepRecord]) -> list[tuple[StepRecord, str]]:
 
 
 def _step_anchor(path: str) -> str:
-    """Return the id of a step on the page. It depends on the step's path only, so that it stays the same while the run
-    continues, and a link to it can be shared."""
+    """Return the id of a step on the page. It depends only on the step's path, so that links stay valid while the run
+    continues."""
     name = quote(path, safe="", errors="replace")
     if len(name) > _LONGEST:
         name = hashlib.sha256(path.encode(errors="replace")).hexdigest()[:16]
@@ -181,12 +181,11 @@ def _step_anchor(path: str) -> str:
 
 
 def _rank_anchor(path: str, rank: int) -> str:
-    """Return the id of a rank of a step. An id of a step contains no slash."""
+    """Return the id of a rank of a step. The id of a step contains no slash."""
     return f"{_step_anchor(path)}/{rank}"
 
 
-@dataclass(frozen=True)
-class _Share:
+class _Share(NamedTuple):
     """The steps in one state. percent: of all steps"""
 
     status: Status
@@ -197,32 +196,29 @@ class _Share:
 def _progress(steps: Iterable[StepRecord]) -> list[_Share]:
     """Return the states that occur, those of ended steps first."""
     amounts = Counter(step.status for step in steps)
-    total = amounts.total()
-    return [
-        _Share(status, amounts[status], round(100 * amounts[status] / total, 2)) for status in _ORDER if amounts[status]
-    ]
+    shares = {status: round(100 * amounts[status] / amounts.total(), 2) for status in _ORDER if amounts[status]}
+    return [_Share(status, amounts[status], percent) for status, percent in shares.items()]
 
 
 @dataclass(frozen=True)
 class Links:
     """Links of the page of a run.
 
-    folder: the run's folder, which contains the page, beside the runs whose results it reuses; "" for a page without a
-            folder
+    folder: the run's folder, which contains the page; "" for a page without a folder
     """
 
     folder: str
 
     def link(self, path: str) -> str:
-        """Return the relative link to a file or folder of this run or of a run beside it; "" for any other text.
+        """Return the relative link to a file or folder of this run or a run beside it; "" for any other text.
 
-        A path elsewhere on this machine has no link, because a copied page would point to nothing.
+        Other paths on this machine have no link, because it would be broken in a copy of the page.
         """
         relative = self._relative(path)
         return quote(relative, errors="replace") if relative else ""
 
     def shown(self, path: str) -> str:
-        """Return a path as the page shows it: relative if it has a link."""
+        """Return a path as shown on the page: relative if it has a link."""
         return self._relative(path) or path
 
     def page_of(self, run: str) -> str:
