@@ -98,7 +98,6 @@ def _shell() -> Any:
 
 
 def _display(record: RunRecord) -> Any:
-    """Display a run, and return the handle that updates it."""
     from IPython import display  # only the kernel of a notebook has it
 
     show: Any = display.display  # without types

@@ -157,7 +157,6 @@ class Run:
         return ended
 
     def _stop(self) -> None:
-        """Stop the run. A second interrupt kills its ranks at once."""
         engine = _started.get(self.id)
         if engine is None:
             return

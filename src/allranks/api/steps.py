@@ -133,7 +133,6 @@ def _several(count: Any) -> bool:
 
 
 def _workers(distribution: Any) -> int | None:
-    """Return the number of TensorFlow workers if it is set to a number."""
     count = getattr(distribution, "worker_count", None)
     return count if type(count) is int else None
 
@@ -226,7 +225,6 @@ def _is_returned(node: Any) -> bool:
 
 
 def _text(port: Any) -> str:
-    """Return the binding of a port as the SDK would send it."""
     data = internals.data(port)
     return str(data.path if isinstance(data, (internals.Input, internals.Output)) else plain(data))
 
@@ -246,7 +244,7 @@ def _ends(node: Any, where: str) -> Iterator[Any]:
 
 
 def _with_output(node: Any, name: str) -> Any:
-    """Add an output folder to a node, or to the body of a loop, and return it."""
+    """Add an output folder to a node, or to the body of a loop."""
     internals.declare(_body(node), name, internals.Output(type="uri_folder"))
     # A parallel_for loop has the tables of its body's outputs.
     for owner, kind in ((_body(node), "uri_folder"), (node, "mltable")):

@@ -183,7 +183,6 @@ def _is_validation(error: Exception) -> bool:
 
 
 def _innermost(error: BaseException) -> str:
-    """Return the message of the innermost error of a chain."""
     text = _short(str(error))
     match = _REASON.search(text)
     return match[0].strip() if match else text

@@ -36,7 +36,6 @@ class Registered:
 
 
 def _version(client: Any, kind: str, name: str, version: str) -> Registered | None:
-    """Return a version of an asset; None if it does not exist."""
     from azure.core.exceptions import ResourceNotFoundError  # takes 0.1 s to import
 
     try:

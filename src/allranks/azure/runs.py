@@ -231,7 +231,7 @@ def update_record(record: RunRecord, state: JobState) -> list[StepRecord]:
 
 
 def _is_changed(step: StepRecord, job: JobState) -> bool:
-    """Update a step by its job. Return whether its status has changed."""
+    """Update a step from its job. Return whether its status has changed."""
     before, step.status = step.status, run_status(job.status)
     step.mlflow_run_id = job.name
     step.started, step.ended = job.started, job.ended

@@ -161,7 +161,6 @@ def _save(workspace: Workspace, record: RunRecord) -> None:
 
 @contextlib.contextmanager
 def _locked(workspace: Workspace, record: RunRecord) -> Iterator[None]:
-    """Prevent other processes from downloading the same logs at the same time."""
     path = workspace.runs / f"{record.id}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
@@ -190,7 +189,6 @@ def _download_logs(client: Any, record: RunRecord) -> None:
 
 
 def _ranks(step: StepRecord) -> list[RankRecord]:
-    """Return the ranks of the last attempt that have logs."""
     logs_by_attempt: dict[int, list[tuple[int, str, Path]]] = {}
     for path in sorted(Path(step.folder).glob(f"{logs.FOLDER}/**/std_log*.txt")):
         if numbers := logs.numbers_of(path):

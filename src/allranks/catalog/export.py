@@ -117,7 +117,6 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _remove_empty(root: Path, folder: Path) -> None:
-    """Remove empty folders, up to the root."""
     with contextlib.suppress(OSError):
         while folder != root:
             folder.rmdir()

@@ -63,5 +63,4 @@ def layout(component: ComponentInfo) -> str:
 
 
 def _plain(value: float) -> str:
-    """Return a number as text for an HTML attribute."""
     return str(int(value)) if value == int(value) else repr(value)

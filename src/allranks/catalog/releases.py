@@ -112,7 +112,6 @@ def release(into: Path, root: Path | None = None, names: Sequence[str] = (), reg
 
 
 def _environment_files(root: Path, components: Sequence[tuple[Path, Any]]) -> list[Path]:
-    """Return the files of the project's environments, and of others that components name."""
     try:
         files = sorted(environments_folder(root).glob(f"*/{REGISTERED}"))
     except InputError:

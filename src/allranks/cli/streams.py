@@ -33,9 +33,9 @@ _GONE = (errno.EPIPE, errno.EIO)
 def prepare() -> None:
     """Make the standard streams usable. Call this before anything opens a file.
 
-    A closed stream is replaced by /dev/null: otherwise the next file that is opened would get its number, and what is
-    printed would be written into that file. A stream in another encoding than UTF-8, or any stream in the locale C,
-    gets the plain forms of characters that it lacks. Messages without a reader are discarded.
+    A closed stream is replaced by /dev/null: otherwise the next opened file would get its number, and printed text
+    would be written into that file. A stream with another encoding than UTF-8, or any stream in the locale C, gets
+    plain forms of missing characters. Messages without a reader are discarded.
     """
     for number in range(3):
         try:
@@ -56,7 +56,7 @@ def prepare() -> None:
 
 @contextlib.contextmanager
 def unbroken() -> Iterator[None]:
-    """Discard what is printed to standard output after its reader has gone, instead of raising an error."""
+    """Discard text that is printed to standard output after its reader has gone, instead of raising an error."""
     before = sys.stdout
     sys.stdout = _unbroken(before, 1)
     try:
@@ -96,7 +96,7 @@ def _unbroken(stream: TextIO, number: int) -> TextIO:
 
 
 def _plain(error: UnicodeError) -> tuple[str, int]:
-    """Replace a character that an encoding lacks by its plain form; escape any other one."""
+    """Replace a character that an encoding lacks by its plain form, or escape it."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     character = error.object[error.start]

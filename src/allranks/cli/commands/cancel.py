@@ -6,9 +6,8 @@ import sys
 from typing import Annotated
 
 from allranks.azure import runs, watch
-from allranks.cli import completion
 from allranks.cli.console import console, errors
-from allranks.cli.options import FolderOption, RunArgument, argument, option
+from allranks.cli.options import FolderOption, RunArgument, argument, complete_steps, option
 from allranks.errors import InputError, Problem
 from allranks.history import locks, stored
 from allranks.history.nested import node_at, steps_of
@@ -24,7 +23,7 @@ def cancel(
         argument(
             "STEP...",
             "Steps or groups of steps by their paths, such as train or loop.2.train; without them, the run.",
-            autocompletion=completion.steps,
+            autocompletion=complete_steps,
         ),
     ] = None,
     now: Annotated[bool, option("--now", "Kill the ranks at once. Without it they have time to end.")] = False,

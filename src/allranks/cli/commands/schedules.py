@@ -204,7 +204,6 @@ def list_(
 def _listed(
     name: str, own: Schedule | None, applied: Applied | None, now: datetime
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return a schedule's object for --json, and its lines."""
     trigger = own.trigger if own else applied.trigger if applied else None
     state = "not applied" if applied is None else "enabled" if applied.enabled else "disabled"
     differs = bool(own and applied and remote.trigger_differs(own.trigger, applied.trigger))

@@ -11,9 +11,17 @@ import typer
 
 from allranks import differences
 from allranks.azure.watch import finder
-from allranks.cli import completion
 from allranks.cli.console import console, open_in_browser, print_result, to_json
-from allranks.cli.options import FolderOption, JsonOption, RunArgument, StepArgument, argument, option
+from allranks.cli.options import (
+    FolderOption,
+    JsonOption,
+    RunArgument,
+    StepArgument,
+    argument,
+    complete_runs,
+    complete_steps,
+    option,
+)
 from allranks.cli.values import moment
 from allranks.cli.views.runs import print_comparison, print_reuse, print_run, print_runs
 from allranks.errors import InputError, Problem
@@ -71,7 +79,7 @@ def show(
         bool, option("--open", "Open the page of the run in a browser; without one, print its path.")
     ] = False,
     why: Annotated[
-        str | None, option("--why", "Say why this step was reused or not.", "STEP", autocompletion=completion.steps)
+        str | None, option("--why", "Say why this step was reused or not.", "STEP", autocompletion=complete_steps)
     ] = None,
     workspace: FolderOption = None,
     json: JsonOption = False,
@@ -109,8 +117,8 @@ def _open_page(record: RunRecord, json: bool) -> None:
 
 
 def diff(
-    before: Annotated[str, argument("RUN_A", "A run as of `allranks show`.", autocompletion=completion.runs)],
-    after: Annotated[str, argument("RUN_B", "The run to compare it with.", autocompletion=completion.runs)] = "latest",
+    before: Annotated[str, argument("RUN_A", "A run as of `allranks show`.", autocompletion=complete_runs)],
+    after: Annotated[str, argument("RUN_B", "The run to compare it with.", autocompletion=complete_runs)] = "latest",
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:

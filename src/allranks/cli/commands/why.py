@@ -13,9 +13,8 @@ from rich.text import Text
 
 from allranks.azure.watch import finder
 from allranks.checks import component, environment, plan
-from allranks.cli import completion
 from allranks.cli.console import console, errors, plain, print_result, to_json
-from allranks.cli.options import FolderOption, JsonOption, StepArgument, option
+from allranks.cli.options import FolderOption, JsonOption, StepArgument, complete_runs, option
 from allranks.cli.views.summary import explained
 from allranks.errors import InputError, Problem, Rule, did_you_mean
 from allranks.history.nested import records_at
@@ -36,7 +35,7 @@ def why(
             metavar="RUN|FOLDER|CODE",
             help="A run as of `allranks show`; a folder with logs that were downloaded from Azure ML; or the code or "
             "the rule in a message, such as missing-package.",
-            autocompletion=completion.runs,
+            autocompletion=complete_runs,
         ),
     ] = "latest",
     step: StepArgument = None,

@@ -44,7 +44,7 @@ def state(status: Status) -> Text:
 
 
 def table_of(*columns: str) -> Table:
-    """Return a table with these columns. ``>`` before a name aligns to the right, and ``!`` never wraps."""
+    """Return a table with columns. ``>`` before a name aligns to the right, and ``!`` disables wrapping."""
     table = Table(box=box.SIMPLE_HEAD, header_style="bright_black", pad_edge=False, show_edge=False)
     for column in columns:
         justify = "right" if ">" in column[:2] else "left"
@@ -62,7 +62,7 @@ def print_whole(console: Console, table: Table) -> None:
 
 
 def print_wide(console: Console, content: RenderableType, width: int) -> None:
-    """Print on lines that are at least `width` columns long, even if the terminal is narrower."""
+    """Print on lines of at least `width` columns, even if the terminal is narrower."""
     console.print(_Wide(content, width), crop=False)
 
 

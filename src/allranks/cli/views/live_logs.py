@@ -31,7 +31,7 @@ _STYLES = {"debug": "bright_black", "warning": "yellow", "error": "red", "critic
 
 
 class _Follower(Observer):
-    """Prints what the observed run writes, on a thread, and passes the changes to a view. It is a context manager."""
+    """Print what the observed run writes, on a thread, and pass its changes to a view. Use it as a context manager."""
 
     def __init__(self, view: Observer, console: Console) -> None:
         self.within = (view,)
@@ -90,7 +90,7 @@ class ScriptOutput(_Follower):
 
 
 class _ConsoleLines:
-    """Prints the complete lines of what is written to it."""
+    """Print the complete lines of the data written to it."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -107,7 +107,7 @@ class _ConsoleLines:
             self._console.print(Text("\n".join(name + plain(line) for name, line in named)), soft_wrap=True)
 
     def flush(self) -> None:
-        """Do nothing: complete lines are printed at once."""
+        """Do nothing: complete lines are printed immediately."""
 
 
 def engine_entries(file: Path, wait: Callable[[], bool] = lambda: False) -> Iterator[dict[str, Any]]:

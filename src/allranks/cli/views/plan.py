@@ -80,7 +80,6 @@ def print_dry_run(
 
 
 def _print_selection(console: Console, plan: Plan, modes: Modes) -> None:
-    """Print which steps run and which are reused."""
     width = max(map(len, _MODES.values()))
     for mode, words in _MODES.items():
         names = [plain(path) for path, _ in steps(plan.graph) if modes.of(path) is mode]
@@ -199,7 +198,7 @@ _KINDS = {
 
 
 def _facts(node: Node) -> dict[str, str]:
-    """Return the properties of a control flow node."""
+    """Return the properties of a control-flow node."""
     if isinstance(node, Condition):
         return {
             "condition": expression(node.condition),

@@ -34,7 +34,7 @@ class PlainLines(Observer):
     """Print a run as lines: ``12:03:04  train     Running      pytorch 2 x 2``.
 
     clock: returns seconds since the epoch
-    every: minimum seconds between two lines on the progress of a step
+    every: minimum seconds between two lines about the progress of a step
     """
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.time, every: float = 5.0) -> None:
@@ -113,10 +113,10 @@ def _progress(step: StepRecord) -> str:
 
 
 class LiveTree(Observer):
-    """Show a run on a terminal. Use it as a context manager, which restores the terminal however the run ends.
+    """Show a run on a terminal. Use it as a context manager, which restores the terminal.
 
-    A thread redraws the tree a few times per second. Reports from the engine draw nothing, so a thousand reports per
-    second do not slow the engine down.
+    A thread redraws the tree a few times per second. Reports from the engine draw nothing, so that thousands of reports
+    per second do not slow the engine down.
     """
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.time) -> None:
@@ -149,7 +149,6 @@ class LiveTree(Observer):
         self._console.print(summary(run), soft_wrap=True)
 
     def _frame(self, run: RunRecord) -> Group:
-        """Return the state of the run when it is drawn."""
         drawn = tree(run, self._clock(), self._console.width, max(self._console.height - 2, 4))
         if run.status.ended:
             return Group(drawn)

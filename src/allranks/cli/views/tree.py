@@ -23,7 +23,7 @@ from allranks.text import count, duration, number, plain
 
 _GUIDES = 4
 _NARROW = 60
-"""Columns below which the layout of steps is left out, so that their times stay in sight."""
+"""Columns below which the layout of steps is omitted, so that their times stay visible."""
 _NAME = 24
 _CURVES = 4
 _NOTES = 3
@@ -35,13 +35,13 @@ _MOST = 64
 """Maximum number of ranks with one glyph each; more ranks are counted by state."""
 
 ITERATIONS = 7
-"""Number of completed iterations of a loop that are listed; earlier ones are counted."""
+"""Number of completed iterations of a loop that are listed. Earlier ones are counted."""
 
 
 def tree(run: RunRecord, now: float, width: int, height: int | None = None, fold_over: int | None = None) -> Tree:
     """Return the run at time `now`, for a terminal that is `width` columns wide.
 
-    height:    maximum number of lines; steps that ended or wait are counted instead of listed; None: no limit
+    height:    maximum number of lines; ended and waiting steps are counted instead of listed; None: no limit
     fold_over: number of lines above which completed groups are folded if there is no `height`
     """
     # The engine changes these lists while this is drawn, so they are copied first.
@@ -57,7 +57,7 @@ def tree(run: RunRecord, now: float, width: int, height: int | None = None, fold
 
 
 def name_width(run: RunRecord) -> int:
-    """Return how wide a terminal must be for the names and states of all steps."""
+    """Return the terminal width that the names and states of all steps need."""
     states = max(len(str(status)) for status in Status)
     depths = ((len(node.path.split(".")) + node.path.count("["), node.name) for node in walk(nested(list(run.steps))))
     return max((_GUIDES * depth + len(plain(name)) for depth, name in depths), default=0) + states + 4
@@ -100,7 +100,6 @@ def _columns(lines: Sequence[Line | More], width: int) -> _Columns:
 
 
 def _rows(nodes: list[Node], now: float, width: int, room: int | None, fold_over: int | None) -> list[_Row]:
-    """Return the rows of the nodes, at most as many as fit."""
     lines = lines_of(nodes, fold_over if room is None else room)
     columns = _columns(lines, width)
     if room is None or len(lines) <= room:
@@ -125,7 +124,8 @@ def _listed(lines: Sequence[Line | More], now: float, columns: _Columns, width: 
 
 
 def _fitted(nodes: list[Node], depth: int, now: float, columns: _Columns, width: int, room: int) -> list[_Row]:
-    """Return the nodes that fit into the number of lines, active ones first. The others are counted by state."""
+    """Return the rows that fit into the number of lines, of active and failed nodes. The other nodes are counted by
+    state."""
     states = [node.status for node in nodes]
     room -= len(set(states))
     shown: list[_Row] = []
@@ -275,7 +275,7 @@ def _counted(status: Status, amount: str) -> Text:
 
 
 class Line(NamedTuple):
-    """A node with its own line."""
+    """A node with a line."""
 
     node: Node
     depth: int
@@ -303,7 +303,7 @@ def lines_of(nodes: Sequence[Node], room: int | None = None) -> list[Line | More
 
 
 def _lines_of(nodes: Sequence[Node], *, groups: bool) -> list[Line | More]:
-    """Return the lines. groups: whether completed groups other than iterations are folded"""
+    """Return the lines. groups: whether to fold completed groups other than iterations"""
     lines: list[Line | More] = []
     pending = _stacked(nodes, 0)
     while pending:

@@ -1,4 +1,4 @@
-"""Print what is uploaded: each folder with its files and size, and the files that are left out with the reason."""
+"""Print uploads: each folder with its files and size, and the omitted files with the reason."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from allranks.sdk.uploads import Upload
 from allranks.text import count, in_bytes, plain
 
 _MOST_NAMES = 20
-"""Maximum number of names that are printed per reason; `--json` lists all."""
+"""Maximum number of printed names per reason."""
 
 
 def print_uploads(console: Console, uploads: Sequence[Upload]) -> None:
-    """Print the uploads of a job. Print nothing if there are none."""
+    """Print the uploads of a job."""
     for upload in uploads:
         console.print()
         title = f"{upload.kind} of {', '.join(plain(user) for user in upload.users)}"
@@ -30,7 +30,7 @@ def print_uploads(console: Console, uploads: Sequence[Upload]) -> None:
 
 
 def print_files(console: Console, names: Iterable[str], left_out: Sequence[LeftOut], indent: str = "  ") -> None:
-    """Print the files of a folder, one line per subfolder, and what is left out, one line per reason."""
+    """Print the files of a folder, one line per subfolder, and the omitted files, one line per reason."""
     for folder, inside in groupby(sorted(map(os.path.split, names)), key=lambda split: split[0]):
         files = ", ".join(plain(name) for _, name in inside)
         console.print(Text.assemble(indent, (f"{plain(folder or '.')}/  ", "cyan"), files), soft_wrap=True)
