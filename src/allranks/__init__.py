@@ -40,18 +40,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Checked": "allranks.api.jobs",
-    "InputError": "allranks.errors",
-    "Problem": "allranks.errors",
-    "Run": "allranks.api.run",
-    "RunFailedError": "allranks.api.run",
-    "after": "allranks.api.steps",
-    "check": "allranks.api.jobs",
-    "launch": "allranks.api.run",
-    "layout": "allranks.api.steps",
-    "run": "allranks.api.run",
-    "runs": "allranks.api.run",
+    **dict.fromkeys(("InputError", "Problem"), "allranks.errors"),
+    **dict.fromkeys(("Checked", "check"), "allranks.api.jobs"),
+    **dict.fromkeys(("Run", "RunFailedError", "launch", "run", "runs"), "allranks.api.run"),
+    **dict.fromkeys(("after", "layout"), "allranks.api.steps"),
 }
+"""The module of each name."""
 
 _HOOKS = ("LocalClient", "load_ipython_extension", "unload_ipython_extension")
 """What the package allranks-client adds."""

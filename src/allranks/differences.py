@@ -278,8 +278,8 @@ def reuse(workspace: Workspace, run: RunRecord, path: str) -> Reuse:
     if record is None or record.kind != "command":
         return Reuse(path, "it contains steps, of which each is reused or not: name one of them")
     if record.reused_from:
-        return Reuse(path, "its code, command, inputs, layout and packages were those of an earlier run, "
-                     "whose result was reused", record.reused_from)  # fmt: skip
+        reason = "its code, command, inputs, layout and packages were those of an earlier run, whose result was reused"
+        return Reuse(path, reason, record.reused_from)
     this = side(workspace, run)
     step = this.step(path)
     if step is not None and not step.deterministic:
@@ -288,15 +288,14 @@ def reuse(workspace: Workspace, run: RunRecord, path: str) -> Reuse:
         found = other.find(path)
         if found is not None and found.status is Status.COMPLETED:
             differing = tuple(causes(side(workspace, other), this, path, outputs=True))
+            reason = (
+                "it ran, although nothing that is recorded has changed: "
+                "with --force-rerun, --from or --only, or its outputs were changed or gone"
+            )
             if differing:
                 reason = "it ran: what its result depends on has changed since the last run in which it completed"
             elif this.plan.force_rerun:
                 reason = "it ran: the pipeline sets force_rerun"
-            else:
-                reason = (
-                    "it ran, although nothing that is recorded has changed: "
-                    "with --force-rerun, --from or --only, or its outputs were changed or gone"
-                )
             return Reuse(path, reason, other.id, differing)
     return Reuse(path, "it ran: no earlier run of this pipeline has completed it")
 

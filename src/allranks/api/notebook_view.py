@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -27,8 +28,6 @@ _COLORS = {
     Status.CANCELED: "#c78a1b",
     Status.INTERRUPTED: "#c78a1b",
 }
-
-
 _URGENT = (Status.RUNNING, Status.PREPARING, Status.FAILED)
 
 _displays: dict[str, list[Any]] = {}
@@ -48,12 +47,11 @@ class NotebookView:
         is_over: waits for a number of seconds
         frame:   seconds between two updates
         """
-        end = None if timeout is None else time.monotonic() + timeout
+        end = math.inf if timeout is None else time.monotonic() + timeout
         while True:
-            left = frame if end is None else min(frame, end - time.monotonic())
-            over = is_over(max(left, 0))
+            over = is_over(max(min(frame, end - time.monotonic()), 0))
             self.update()
-            if over or (end is not None and time.monotonic() >= end):
+            if over or time.monotonic() >= end:
                 return over
 
     def update(self) -> None:

@@ -9,11 +9,12 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from allranks.api import jobs, notebook_view
-from allranks.api.engine_process import start
+from allranks.api.engine_process import EngineProcess, start
 from allranks.api.notebook_view import html
+from allranks.errors import Problem
 from allranks.history import locks, stored
 from allranks.history.formatting import cause, reason
 from allranks.history.log_reader import print_logs
@@ -23,10 +24,6 @@ from allranks.local.cancellation import cancel_nodes, cancel_run
 from allranks.local.options import Options
 from allranks.project.script_job import script_job
 from allranks.workspace import Workspace
-
-if TYPE_CHECKING:
-    from allranks.api.engine_process import EngineProcess
-    from allranks.errors import Problem
 
 _FRAME = 0.5
 """Seconds between two frames of the view in a notebook."""
@@ -214,7 +211,7 @@ def run(
                  or rows; default: all
     faults:      injected once each, such as ``kill:rank=3,step=20`` or ``evict:instance=1,after=10s``, as
                  ``allranks run --fault`` takes them; needs the package allranks-lab
-    environment: how environments are realised here, unless ``allranks.yaml`` says so: host (this Python), venv (the
+    environment: how environments are made here, unless ``allranks.yaml`` says so: host (this Python), venv (the
                  pip packages of the definition), conda, container, or auto: the first that is true to it
     stand_ins:   by step, the folder with its outputs, so that it need not run: an entry for each, or its only output
     folder:      the workspace; default: the `.allranks` folder of the current folder or a parent
@@ -226,12 +223,7 @@ def run(
     texts = jobs.texts_of(inputs, stand_ins)
     job = jobs.resolved(job)
     options = Options(
-        instances,
-        force_rerun,
-        retries,
-        slots,
-        str(gpus),
-        track,
+        *(instances, force_rerun, retries, slots, str(gpus), track),
         target=jobs.target_of(job),
         settings=texts,
         cold=cold,

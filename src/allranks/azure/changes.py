@@ -118,22 +118,16 @@ def _resize(job: Any, changes: Changes) -> None:
 def _set_size(node: Any, size: str) -> None:
     """Set new resources, because steps initially share those of their component."""
     old = node.resources or getattr(node.component, "resources", None)
-    settings = {
-        name: value
-        for name in ("instance_count", "shm_size", "docker_args", "properties", "locations", "max_instance_count")
-        if (value := getattr(old, name, None)) is not None
-    }
+    names = ("instance_count", "shm_size", "docker_args", "properties", "locations", "max_instance_count")
+    settings = {name: getattr(old, name) for name in names if getattr(old, name, None) is not None}
     node.resources = internals.JobResourceConfiguration(instance_type=size, **settings)
 
 
 def cluster_sizes(client: Any) -> dict[str, str]:
     """Return the sizes of the workspace's computes by their names in lower case. Raise AzureError."""
     with service_errors("listing the computes of the workspace"):
-        return {
-            str(compute.name).lower(): str(size)
-            for compute in client.compute.list()
-            if (size := getattr(compute, "size", None))
-        }
+        computes = list(client.compute.list())
+    return {str(each.name).lower(): str(each.size) for each in computes if getattr(each, "size", None)}
 
 
 def set_sizes(job: Any, clusters: Mapping[str, str]) -> None:

@@ -128,8 +128,7 @@ def _of_cluster(step: Requirements, cluster: Any) -> Iterator[Problem]:
             "set fewer, or let the cluster grow: az ml compute update --max-instances",
             code="quota",
         )
-    size = sizes.known(getattr(cluster, "size", None) or "")
-    if size is not None:
+    if (size := sizes.known(getattr(cluster, "size", None) or "")) is not None:
         yield from _of_size(step, size)
 
 
@@ -164,7 +163,7 @@ def _missing(operations: Any, kind: str, match: re.Match[str]) -> tuple[str, str
 
 
 def core_limit(usages: Iterable[Any], family: str, *, low_priority: bool) -> tuple[int, str] | None:
-    """Return the lowest limit that applies to a family of sizes, and what it is a limit of; None if there is none.
+    """Return the lowest limit of a family of sizes, and the cores that it limits; None if there is no limit.
 
     usages: the SDK's Usage entities, as ``client.compute.list_usage`` yields them
     """

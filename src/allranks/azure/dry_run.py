@@ -68,9 +68,6 @@ class _OfflineTransport:
     def close(self) -> None:
         return None
 
-    def sleep(self, seconds: float) -> None:
-        raise AssertionError(f"nothing is to be waited for, not {seconds} s")
-
     def send(self, request: Any, **_: Any) -> Any:
         address = urlsplit(request.url)
         path, query = unquote(address.path), dict(parse_qsl(address.query))

@@ -84,9 +84,8 @@ def translate(error: Exception, doing: str, fix: str = "") -> InputError | Azure
         # The service accepted the request with 200 or 202, and its operation failed later.
         return _wrong(doing, f"the service accepted it, then it failed: {_service_message(error)}", "", fix)
     if isinstance(error, core.ServiceRequestError):
-        found = f"Azure cannot be reached: {_innermost(error)}"
         fix = "check the network, the proxy, and the endpoint, then try again"
-        return AzureError(Problem(doing, found, "", fix))
+        return _failed(doing, f"Azure cannot be reached: {_innermost(error)}", "", fix)
     if isinstance(error, (core.ServiceResponseError, core.HttpResponseError, core.DeserializationError)):
         found = f"the response is incomplete or invalid: {_innermost(error)}"
         return _failed(doing, found, "", "try again; completed parts are not repeated")

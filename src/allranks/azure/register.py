@@ -88,14 +88,9 @@ def missing(client: Any, releases: Sequence[Release]) -> tuple[Release, ...]:
     """
     with service_errors("asking what is registered"), quiet(), ThreadPoolExecutor(_CONCURRENCY) as pool:
         registered = list(pool.map(lambda each: _version(client, each.kind, each.name, each.version), releases))
+    found, fix = "this version is registered with other content", "raise the version in the spec"
     problems = [
-        Problem(
-            str(release),
-            "this version is registered with other content",
-            "",
-            "raise the version in the spec",
-            code="version-taken",
-        )
+        Problem(str(release), found, "", fix, code="version-taken")
         for release, existing in zip(releases, registered, strict=True)
         if existing is not None and existing.properties.get(DIGEST, release.digest) != release.digest
     ]
@@ -128,15 +123,11 @@ def differences(client: Any, releases: Sequence[Release]) -> tuple[Difference, .
 
 
 def _create(client: Any, release: Release, staged: Path) -> None:
-    own_properties = properties(release.digest, release.files)
-    if release.kind == ENVIRONMENT:
-        environment = internals.load_environment(staged / release.yaml)
-        environment.properties = {**(environment.properties or {}), **own_properties}
-        client.environments.create_or_update(environment)
-    else:
-        component = internals.load_component(staged / release.yaml)
-        component.properties = {**(component.properties or {}), **own_properties}
-        client.components.create_or_update(component)
+    is_environment = release.kind == ENVIRONMENT
+    load = internals.load_environment if is_environment else internals.load_component
+    asset: Any = load(staged / release.yaml)
+    asset.properties = {**(asset.properties or {}), **properties(release.digest, release.files)}
+    (client.environments if is_environment else client.components).create_or_update(asset)
 
 
 def _difference(client: Any, release: Release) -> Difference:
@@ -159,20 +150,10 @@ def _as_sent(release: Release) -> dict[str, Any]:
 
 _NUMBER = re.compile(r"-?\d+\.0")
 _NOT_COMPARED = (
-    "properties",
-    "$schema",
-    "schema",
-    "_source",
-    "code",
-    "type",
-    "id",
-    "creation_context",
-    "is_archived",
-    "is_anonymous",
-    # Of these the service returns nothing, of a command's resources only the number of instances.
-    "jobs",
-    "data_copy_mode",
-    "resources",
+    *("properties", "$schema", "schema", "_source", "code", "type", "id"),
+    *("creation_context", "is_archived", "is_anonymous"),
+    # The service does not return these, except for the number of instances in a command's resources.
+    *("jobs", "data_copy_mode", "resources"),
 )
 
 

@@ -220,7 +220,7 @@ def _change(declared: Declared, known: Known) -> Change:
             differences.append(Difference(key, getattr(other, key), getattr(schedule, key)))
     if not differences and digest != other.digest:
         before = "as applied" if other.digest else "not applied by this command"
-        differences.append(Difference("create_job", before, "its pipeline, its inputs or its code changed"))
+        differences.append(Difference("create_job", before, "its pipeline, its inputs or its code have changed"))
     return Change(schedule.name, UPDATE if differences else KEEP, tuple(differences), digest)
 
 

@@ -98,12 +98,11 @@ def _refuse(
         problems.append(Problem(str(target / name), found, "an exported file", fix))
     for name in sorted({*incoming, *before}):
         # Never write or remove files outside of the folder, reached through links or dots.
+        place = str(target / name)
         if target.exists() and not (target / name).resolve().is_relative_to(target.resolve()):
-            problems.append(
-                Problem(str(target / name), "it is outside of the folder", "a file inside", "remove the link")
-            )
+            problems.append(Problem(place, "it is outside of the folder", "a file inside", "remove the link"))
         elif (target / name).is_dir():
-            problems.append(Problem(str(target / name), "it is a folder", "an exported file", "move it elsewhere"))
+            problems.append(Problem(place, "it is a folder", "an exported file", "move it elsewhere"))
     if problems:
         raise InputError.of(problems)
 

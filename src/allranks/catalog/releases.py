@@ -172,9 +172,8 @@ def _written(
     version = stamps.stamped(str(content.get("version") or ""), digest)
     spec = {**content, "version": version}
     if environment and registry:
-        spec["environment"] = (
-            f"azureml://registries/{registry}/environments/{environment.name}/versions/{environment.version}"
-        )
+        asset = f"environments/{environment.name}/versions/{environment.version}"
+        spec["environment"] = f"azureml://registries/{registry}/{asset}"
     name = str(content["name"])
     folder = Path(f"{kind}s", name)
     for file, path in files.items():
@@ -212,16 +211,12 @@ def _is_named(name: str, source: Path, names: Sequence[str]) -> bool:
 
 def _duplicates(releases: Sequence[Release]) -> list[Problem]:
     first: dict[tuple[str, str], Release] = {}
-    return [
-        Problem(
-            str(release.source),
-            f"{release.kind} {release.name}, which {other.source} also defines",
-            "unique names",
-            "rename one of them",
-        )
-        for release in releases
-        if (other := first.setdefault((release.kind, release.name), release)) is not release
-    ]
+    problems = []
+    for release in releases:
+        if (other := first.setdefault((release.kind, release.name), release)) is not release:
+            found = f"{release.kind} {release.name}, which {other.source} also defines"
+            problems.append(Problem(str(release.source), found, "unique names", "rename one of them"))
+    return problems
 
 
 _KEYS = (

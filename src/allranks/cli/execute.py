@@ -6,7 +6,8 @@ import contextlib
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from allranks import engine_log
 from allranks.api import jobs
@@ -22,9 +23,6 @@ from allranks.local.engine import DiskFullError
 from allranks.local.options import Options
 from allranks.text import duration
 from allranks.workspace import Workspace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def execute_job(

@@ -174,10 +174,10 @@ EnvironmentOption: TypeAlias = Annotated[
     Literal["auto", "host", "venv", "conda", "container"],
     typer.Option(
         "--environment",
-        help="How environments are realised here, unless allranks.yaml says so. host: the Python of allranks. venv: a "
-        "virtual environment with the Python and the pip packages of the definition. conda: its conda file, by "
-        "micromamba. container: its image, built by buildah, podman or Docker. auto: the first that is true to the "
-        "definition; what differs is printed.",
+        help="How environments are made on this machine, unless allranks.yaml says so. host: the Python of allranks. "
+        "venv: a virtual environment with the Python and the pip packages of the definition. conda: its conda file, by "
+        "micromamba. container: its image, built by buildah, podman or Docker. auto: the first one with all packages "
+        "of the definition; differences are printed.",
     ),
 ]
 DryRunOption: TypeAlias = Annotated[

@@ -110,11 +110,11 @@ def chosen(
     selected = [(record, [each for each in record.ranks if rank is None or each.rank == rank]) for record in steps]
     if rank is not None and not wait and not any(ranks for _, ranks in selected):
         highest = max((each.rank for record in steps for each in record.ranks), default=None)
-        expected = f"0 to {highest}" if highest is not None else ""
-        where = f"run {run.id}" + (f", step {step}" if step else "")
-        raise InputError(
-            Problem(f"{where}, rank {rank}", "there is no such rank" if expected else "no rank has started", expected)
+        found, expected = (
+            ("no rank has started", "") if highest is None else ("there is no such rank", f"0 to {highest}")
         )
+        where = f"run {run.id}" + (f", step {step}" if step else "")
+        raise InputError(Problem(f"{where}, rank {rank}", found, expected))
     return selected
 
 

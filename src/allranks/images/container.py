@@ -138,6 +138,5 @@ def _failed(where: str, file: Path, lines: Sequence[str]) -> InputError:
     steps = [match["instruction"] for line in lines if (match := _STEP.match(line))]
     place = place_of(file, " ".join(steps[-1].split()[:3]) if steps else "FROM")
     text = "\n".join(f"    {line}" for line in lines[-cache.SHOWN_LINES :])
-    return InputError(
-        Problem(f"{where} ({place})", f"its image cannot be built:\n{text}", "", "correct it, or: --environment venv")
-    )
+    found, fix = f"its image cannot be built:\n{text}", "correct it, or: --environment venv"
+    return InputError(Problem(f"{where} ({place})", found, "", fix))

@@ -51,14 +51,11 @@ def find_environments(root: Path | None = None, names: tuple[str, ...] = ()) -> 
     """
     root = environments_folder(Path.cwd()) if root is None else root
     existing = tuple(sorted(path.parent.name for path in root.glob(f"*/{REGISTERED}")))
-    problems = [
-        Problem(f"{root}", f"no environment {name!r}", ", ".join(existing), "look at its spelling")
-        for name in names
-        if name not in existing
-    ]
+    missing = [name for name in names if name not in existing]
+    problems = [Problem(str(root), f"no environment {name!r}", ", ".join(existing), "correct it") for name in missing]
     if not existing:
         fix = "change to the project, or name the folder: --folder DIR"
-        problems = [Problem(f"{root}", "no environment", f"folders with an {REGISTERED}", fix)]
+        problems = [Problem(str(root), "no environment", f"folders with an {REGISTERED}", fix)]
     if problems:
         raise InputError.of(problems)
     folders = (root / name for name in names or existing)

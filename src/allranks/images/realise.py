@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from allranks.errors import InputError, Problem
 from allranks.images import cache, conda, container, packages, rootfs, venv
@@ -17,8 +17,7 @@ from allranks.sdk.build_context import DOCKERFILE
 HOST, VENV, CONDA, CONTAINER, AUTO = "host", "venv", "conda", "container", "auto"
 
 
-@dataclass(frozen=True)
-class Realised:
+class Realised(NamedTuple):
     """An environment on this machine.
 
     how:         host, venv, conda or container

@@ -122,8 +122,8 @@ def _settings_of_pip() -> dict[str, str]:
         settings.read([*files, Path(sys.prefix, "pip.conf"), os.environ.get("PIP_CONFIG_FILE", os.devnull)])
     found: dict[str, str] = {}
     for key, name in _OF_PIP.items():
-        values = [settings.get(section, key, fallback="") for section in ("install", "global")]
-        if text := os.environ.get(f"PIP_{key.upper().replace('-', '_')}") or next(filter(None, values), ""):
+        own = settings.get("install", key, fallback="") or settings.get("global", key, fallback="")
+        if text := os.environ.get(f"PIP_{key.upper().replace('-', '_')}") or own:
             found[name] = " ".join(text.split())
     return found
 

@@ -85,25 +85,20 @@ def files_below(folder: Path) -> dict[str, bytes]:
 def _conflict(folder: Path, name: str, content: bytes) -> Problem | None:
     """Return the problem of an existing entry that prevents writing a file; None if there is none."""
     path = folder / name
-    for parent in (path.parent, *path.parent.parents):
-        if os.path.lexists(parent):
-            if not parent.is_dir():
-                return Problem(
-                    str(parent), "it is not a folder", "a folder", "move it elsewhere, or name another folder"
-                )
-            break
+    fix = "move it elsewhere, or name another folder"
+    parent = next(each for each in (path.parent, *path.parent.parents) if os.path.lexists(each))
+    if not parent.is_dir():
+        return Problem(str(parent), "it is not a folder", "a folder", fix)
     if not os.path.lexists(path):
         return None
-    fix = "move it elsewhere, or name another folder"
     if not path.is_file():
         return Problem(str(path), "it is not a file", "no such entry, or a file of the new project", fix)
     try:
-        same = path.read_bytes() == content
+        if path.read_bytes() == content:
+            return None
     except OSError as error:
         return Problem(str(path), f"it cannot be read: {error.strerror}", "a file of the new project", fix)
-    return (
-        None if same else Problem(str(path), "a file with other content, which is not overwritten", "no such file", fix)
-    )
+    return Problem(str(path), "a file with other content, which is not overwritten", "no such file", fix)
 
 
 def _write(path: Path, content: bytes, undo: contextlib.ExitStack) -> None:

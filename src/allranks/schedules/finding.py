@@ -262,9 +262,6 @@ def _duplicates(declarations: list[Declared]) -> Iterator[Problem]:
     places: dict[str, str] = {}
     for each in declarations:
         schedule = each.schedule
-        if schedule.name in places:
+        if (first := places.setdefault(schedule.name, schedule.where)) != schedule.where:
             where = f"schedule {schedule.name} ({schedule.where})"
-            yield Problem(
-                where, f"{places[schedule.name]} declares one of that name too", "a name of its own", "rename it"
-            )
-        places.setdefault(schedule.name, schedule.where)
+            yield Problem(where, f"{first} declares one with this name too", "a unique name", "rename it")

@@ -61,10 +61,8 @@ def debug(
     if terminal and rank == ALL:
         raise InputError(Problem("--pdb", "the ranks share one terminal", "one rank", "name it: --rank 0"))
     if not terminal and kind_of(options.instances).name == "loopback":
-        open_port = "debugpy listens on a port of this machine, where each of its users could run code as you"
-        raise InputError(
-            Problem("--instances loopback", open_port, "instances with a network of their own", "use --pdb")
-        )
+        why = "debugpy listens on a port of this machine, with which each of its users could run code as you"
+        raise InputError(Problem("--instances loopback", why, "instances with their own network", "use --pdb"))
     plan = jobs.read(jobs.resolved(job), inputs, workspace, options, report=report, warn=warn)
     path, found = _step(plan, step)
     ranks = _ranks(found, path, rank)
