@@ -59,7 +59,7 @@ def __getattr__(name: str) -> object:
     import importlib  # each rank imports this package, which must be fast
 
     if name in _REMOVED:
-        # Of an AttributeError, `from allranks import replay` would not print the message.
+        # `from allranks import replay` would not print the message of an AttributeError.
         raise ImportError(f"allranks.{name} was removed: {_REMOVED[name]}")
     if name in _HOOKS:
         from allranks import packages  # takes 0.01 s to import on each rank

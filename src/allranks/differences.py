@@ -139,7 +139,7 @@ def _facts(run: Side, path: str, outputs: bool) -> dict[str, str]:
         **{f"parallel {key}": str(value) for key, value in (asdict(step.parallel) if step.parallel else {}).items()},
     }
     inputs = {name: run.sources.get(value, value) for name, value in record.inputs.items()}
-    # Where the output of an earlier step lies says nothing.
+    # The path of an earlier step's output is not a difference.
     data = {name: found for name, found in record.data.items() if outputs or inputs[name] == record.inputs[name]}
     variables = {f"variable {name}": str(value) for name, value in step.environment_variables.items()}
     return {

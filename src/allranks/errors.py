@@ -42,7 +42,7 @@ class Problem:
     found: str
     expected: str = ""
     fix: str = ""
-    # What is wrong does not depend on where it is explained.
+    # The explanation, the rule and the level do not make another problem.
     code: str = field(default="", compare=False)
     rule: str = field(default="", compare=False)
     level: Level = field(default=Level.ERROR, compare=False, kw_only=True)

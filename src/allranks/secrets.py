@@ -48,8 +48,7 @@ _NO_SECRET = re.compile(
 """Names of a language model's tokens, of columns and of other keys that are not secret."""
 _NEW_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|-")
 
-# Excludes references to variables, bindings, placeholders such as VALUE, masked values, and values that say that there
-# is none.
+# Excludes references to variables, bindings, placeholders such as VALUE, masked values, and words for no value.
 _VALUE = r"(?!\$|\*\*\*|<|\.\.\.|(?i:none|null|true|false|value)(?:[\s,;)}\]'\"&]|$))"
 
 
@@ -75,7 +74,7 @@ _PASSWORDS = (
     r"|pwd(?=[\"']?\s*[=:]\s*[\"']?[^/\s\"'])"
     r"|(?:access|refresh|(?<![a-z])id|user_?aml)_?token|credential_?secret|instrumentation_?key|secret"
 )
-# Without "token" alone, which the logs of language models are full of.
+# Without "token", which is frequent in the logs of language models.
 _TOKENS = "sastoken sas_token accesstoken access_token refreshtoken refresh_token idtoken id_token amltoken aml_token"
 
 _OWN = tuple(
@@ -93,7 +92,7 @@ _OWN = tuple(
             rf"(?i)(?P<before>\b{_SCHEME}[ \t]+)(?=[\w+/.:~-]*[\d=])[\w+/=.:~-]{{8,}}",
         ),
         ("a JSON web token", "eyj", r"\beyJ[\w-]{5,}\.[\w-]{5,}(?:\.[\w-]*)?"),
-        # Also in an address that is escaped twice.
+        # The address may be escaped twice.
         (
             "a shared access signature",
             "sig= sig%3d",
@@ -111,8 +110,8 @@ _OWN = tuple(
             f"signature secret assertion password passwd pwd instrumentation sasur sas_ur {_TOKENS}",
             rf"(?i)(?P<before>(?:{_PASSWORDS})[\"']?\s*[=:]\s*[\"']?){_VALUE}[^;&\s\"',}}]+",
         ),
-        # Also a user without a password, because addresses contain personal tokens in this form. In an address of Azure
-        # Storage it is a container.
+        # Includes a user without a password, because personal tokens have this form. In an address of Azure Storage,
+        # it is a container.
         (
             "a password in an address",
             "://",
@@ -137,7 +136,7 @@ _OWN = tuple(
         ("a token of Databricks", "dapi", r"\bdapi[0-9a-f]{32}(?:-\d)?\b"),
         ("a key of Google", "aiza", r"\bAIza[\w-]{35}"),
         ("a key of Anthropic", "sk-ant-", r"\bsk-ant-[\w-]{20,}"),
-        # By name: HF_TOKEN=..., --hf-token=..., and --hf-token ... if the next word is not prose.
+        # By the name: HF_TOKEN=..., --hf-token=..., and --hf-token ... if the next word is not prose.
         (
             "a secret",
             "=",

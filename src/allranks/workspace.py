@@ -76,7 +76,7 @@ class Workspace:
     @property
     def tracking_uri(self) -> str:
         """The URI of MLflow's metrics and models of this workspace."""
-        # Only what SQLAlchemy would decode or cut off: MLflow creates the folder that the URI names as it is.
+        # Escape only what SQLAlchemy would decode or cut off: MLflow does not decode the name of the folder.
         return f"sqlite:///{self.root / 'mlflow.db'}".replace("%", "%25").replace("?", "%3F")
 
     def make(self) -> None:

@@ -76,7 +76,7 @@ def start(plan: Plan, workspace: Workspace, options: Options, *, detached: bool 
 
     Raise InputError if the run cannot start here, EngineError if the engine fails.
     """
-    # The caller sees the download, which may take long.
+    # A download may take long, so this process does it, whose output the caller sees.
     plan, _ = provided(plan, workspace, offline=options.offline, sample=options.sample)
     errors = tempfile.TemporaryFile(prefix="allranks-")  # noqa: SIM115  # it is read when the engine has ended
     process = subprocess.Popen(

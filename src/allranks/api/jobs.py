@@ -109,7 +109,7 @@ def _found(plan: Plan | InputError) -> Iterator[Problem]:
         return
     of_plan = findings(plan)
     yield from of_plan.found
-    # A count that no cluster has is one mistake, not two.
+    # Do not report an impossible count a second time.
     lacking = requirements.of_machine(plan, is_possible=not (of_plan.errors or of_plan.machine))
     lacking += gpus.problems(plan, gpus.AUTO, gpus.found(os.environ))
     yield from (replace(problem, level=Level.MACHINE) for problem in lacking)

@@ -246,7 +246,7 @@ def _ends(node: Any, where: str) -> Iterator[Any]:
 def _with_output(node: Any, name: str) -> Any:
     """Add an output folder to a node, or to the body of a loop."""
     internals.declare(_body(node), name, internals.Output(type="uri_folder"))
-    # A parallel_for loop has the tables of its body's outputs.
+    # A parallel_for loop collects its body's outputs in tables.
     for owner, kind in ((_body(node), "uri_folder"), (node, "mltable")):
         if hasattr(type(owner), "outputs") and name not in owner.outputs:
             port = internals.build_output(owner, name, internals.Output(type=kind))

@@ -96,7 +96,7 @@ def unrehearsed(client: Any, required: list[Requirements]) -> list[Problem]:
 def _of_computes(client: Any, required: list[Requirements]) -> Iterator[Problem]:
     by_name: dict[str, list[Requirements]] = {}
     for step in required:
-        # The service knows the computes of other workspaces.
+        # The service checks computes of other workspaces.
         if (compute := ComputeId.parse(step.compute)).is_of(client.workspace_name):
             by_name.setdefault(compute.name, []).append(step)
     if not by_name:

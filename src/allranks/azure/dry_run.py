@@ -81,9 +81,9 @@ class _OfflineTransport:
 
 def _answer(method: str, path: str, query: dict[str, str], body: dict[str, Any]) -> dict[str, Any]:
     if method == "GET" and path.endswith("/versions"):
-        # Code is requested by its content and found; other assets by a label, which is used as the version.
+        # Code is requested by its content, other assets by a label, which becomes the version.
         kind, code, _ = path.partition("/codes/")
-        # The service generates a name when code is first uploaded. Here the same code has the same name.
+        # The service generates a name when code is first uploaded. Here, equal code has an equal name.
         name = uuid.uuid5(uuid.NAMESPACE_OID, query.get("hash", ""))
         asset_path = f"{kind}{code}{name}/versions/1" if code else f"{path}/latest"
         return {"value": [_resource(asset_path, {})]}

@@ -81,7 +81,7 @@ def translate(error: Exception, doing: str, fix: str = "") -> InputError | Azure
     if isinstance(error, core.HttpResponseError) and (error.status_code or 200) >= 400:
         return _of_status(error, doing, fix)
     if isinstance(error, core.HttpResponseError) and isinstance(error.__cause__, OperationFailed):
-        # The service accepted the request with 200 or 202, and its operation failed later.
+        # The service accepted the request with 200 or 202, and the operation failed later.
         return _wrong(doing, f"the service accepted it, then it failed: {_service_message(error)}", "", fix)
     if isinstance(error, core.ServiceRequestError):
         fix = "check the network, the proxy, and the endpoint, then try again"
@@ -174,7 +174,7 @@ def _is_validation(error: Exception) -> bool:
 
     ml = internals.exceptions
     if isinstance(error, ml.MlException):
-        # The SDK formats only validation errors for a terminal, and they lose their type.
+        # The SDK formats validation errors for a terminal, and they lose their type.
         return isinstance(error, (ml.ValidationException, ml.UserErrorException, ml.EmptyDirectoryError)) or (
             error.error_category != ml.ErrorCategory.SYSTEM_ERROR and not isinstance(error.inner_exception, OSError)
         )

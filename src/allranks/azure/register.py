@@ -56,7 +56,7 @@ def _latest(client: Any, kind: str, name: str) -> Registered | None:
 
     operations = client.environments if kind == ENVIRONMENT else client.components
     try:
-        # Versions have no order of their own.
+        # The service returns versions in no particular order.
         assets = list(operations.list(name=name))
     except ResourceNotFoundError:
         return None

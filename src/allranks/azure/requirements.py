@@ -166,7 +166,7 @@ def _by_path(graph: Graph, path: str = "") -> Iterator[tuple[str, Step]]:
 def _of_step(step: JobStep, planned: Step | None) -> Requirements:
     node, component = step.node, internals.component(step.node)
     environment = vars(node).get("environment") or getattr(component, "environment", None)
-    # Any attribute of a node exists: only those of its class have a meaning.
+    # A node has every attribute. Only those of its class have a meaning.
     queue = node.queue_settings if hasattr(type(node), "queue_settings") else None
     processes, cuda, infiniband = None, "", False
     if planned is not None:

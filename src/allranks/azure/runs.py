@@ -148,7 +148,7 @@ def _is_safe(log: str) -> bool:
 def _append(client: Any, address: str, path: Path, ended: bool) -> bool:
     from azure.core.exceptions import HttpResponseError  # takes 0.1 s to import
 
-    # The stored file is as long as that part of the log on Azure ML.
+    # The file is as long as the downloaded part of the log.
     size = path.stat().st_size if path.exists() else 0
     response = internals.requests(client).get(address, headers={"Range": f"bytes={size}-"} if size else {})
     if response.status_code == 404:

@@ -261,7 +261,7 @@ def _declared(order: Order, known: Known) -> tuple[Declared, ...]:
 def _digest(declared: Declared, workspace: WorkspaceName) -> str:
     """Return the digest of everything that a PUT would change. Add ids to the entity's job."""
     schedule, job = declared.schedule, declared.entity.create_job
-    # Ignore the commit; ignore the default of the experiment's name, which is that of the current folder.
+    # Ignore the commit, and the experiment's name, whose default is the name of the current folder.
     ignored = {"properties", "experimentName"}
     if not getattr(job, "display_name", None):
         ignored.add("displayName")  # the SDK makes one up for each request

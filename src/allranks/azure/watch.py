@@ -181,7 +181,7 @@ def _download_logs(client: Any, record: RunRecord) -> None:
         step.ranks = _ranks(step)
         if step.verdict is not None:
             step.verdict = _with_log(step, step.verdict)
-        # A log that is listed and cannot be read is requested again by the next command.
+        # The next command requests a listed log again that could not be read.
         if ended and exist:
             settled.add(step.name)
     complete = record.status.ended and all(step.name in settled or not step.mlflow_run_id for step in record.steps)

@@ -136,7 +136,7 @@ def named(options: WorkspaceOptions, environment: Mapping[str, str] | None = Non
     variables = (SUBSCRIPTION, RESOURCE_GROUP, WORKSPACE_NAME)
     subscription, group, name = (environment.get(variable, "") for variable in variables)
     options = _filled(options, WorkspaceOptions(subscription, group, name))
-    # A file that is not needed may be invalid or describe another workspace.
+    # Do not read a file that is not needed: it may be invalid, or of another workspace.
     if all(getattr(options, key) for key in _KEYS) or (path := _config_file(Path.cwd())) is None:
         return options
     return _filled(options, read_config(path))

@@ -97,7 +97,7 @@ def _refuse(
         fix = "move it elsewhere, or remove it"
         problems.append(Problem(str(target / name), found, "an exported file", fix))
     for name in sorted({*incoming, *before}):
-        # Never write or remove files outside of the folder, reached through links or dots.
+        # Links and dots must not lead outside of the folder.
         place = str(target / name)
         if target.exists() and not (target / name).resolve().is_relative_to(target.resolve()):
             problems.append(Problem(place, "it is outside of the folder", "a file inside", "remove the link"))

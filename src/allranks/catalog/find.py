@@ -192,7 +192,7 @@ def environment_file(component: Any) -> Path | None:
     if environment is None or isinstance(environment, str):
         return None
     source = Path(internals.source_path(environment)) if internals.source_path(environment) else None
-    # The SDK gives an inline environment the component's own file.
+    # The SDK sets the component's file as the file of an inline environment.
     if source and source.name not in ("component.yaml", Path(internals.source_path(component)).name):
         return source
     beside = Path(environment.path) / REGISTERED if environment.path else None

@@ -49,7 +49,7 @@ def unknown(name: str, frame: FrameType) -> InputError:
     """Return the error for a name that the library does not have. frame: of the code that uses the name"""
     fix = did_you_mean(name, shipped_specs(), "list them: print(allranks.library.__all__)")
     problem = Problem(_line(frame), f"allranks.library has no component {name}", "", fix)
-    # Python replaces an AttributeError in `from ... import NAME` by a message of its own, without the similar name.
+    # In `from ... import NAME`, Python replaces the message of an AttributeError, and with it the similar name.
     is_import = frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]
     return ComponentImportError(problem) if is_import else UnknownComponentError(problem)
 
@@ -146,7 +146,7 @@ def _wrong(port: Port, value: Any, where: str, fix: str) -> Iterator[Problem]:
         yield Problem(where, repr(value), f"a value of type {port.type}", fix)
     elif "${{" not in str(value):
         declared = Input(port.name, port.type, None, "", port.optional, port.minimum, port.maximum, port.enum)
-        # Without its rule, which a comment can suppress in a check only.
+        # Without its rule, because comments only suppress findings of a check.
         yield from (replace(problem, rule="", ignorable=False) for problem in wrong(where, declared, value, fix))
 
 

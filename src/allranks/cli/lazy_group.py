@@ -111,7 +111,7 @@ def lazy_group(
         help=help,
         no_args_is_help=not default,
         add_completion=add_completion,
-        # A command inherits them.
+        # Commands inherit these settings.
         context_settings={"help_option_names": ["--help", "-h"]},
         pretty_exceptions_enable=False,
         # Rich's help imports Markdown and Pygments, which takes 0.15 s.

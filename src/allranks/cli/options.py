@@ -109,7 +109,7 @@ def _workspace(ctx: typer.Context) -> Path:
 def _store(ctx: typer.Context) -> Iterator[sqlite3.Connection]:
     """Open the store of the workspace for reading, without creating it."""
     path = (_workspace(ctx) / "allranks.db").absolute()
-    # Without a journal there is no writer, and SQLite need not create files for the lock.
+    # Without a journal there is no writer, so SQLite need not create files for a lock.
     immutable = "" if path.with_name(f"{path.name}-wal").exists() else "&immutable=1"
     connection = sqlite3.connect(f"{path.as_uri()}?mode=ro{immutable}", uri=True, timeout=_PATIENCE)
     with contextlib.closing(connection):

@@ -41,7 +41,7 @@ def prepare() -> None:
         try:
             os.fstat(number)
         except OSError:
-            # The lowest free number, which is this one.
+            # It gets the lowest free number, which is this one.
             os.set_inheritable(os.open(os.devnull, os.O_RDONLY if number == 0 else os.O_WRONLY), True)
     sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)

@@ -33,7 +33,7 @@ GPU_IDS = {
 }
 """GPU and GB of its memory, as in the table of sizes, by vendor and device."""
 
-# Display controllers (VGA, 3D) and processing accelerators. NVSwitches are bridges with ids of their own.
+# Display controllers (VGA, 3D) and processing accelerators. NVSwitches are bridges with other ids.
 _GPU_CLASSES = ("0x03", "0x12")
 
 

@@ -70,7 +70,7 @@ def of_cuda(size: Size, version: str) -> Iterator[Problem]:
 
     version: such as "12.6"; "" if it is unknown
     """
-    # AMD's GPUs have a warning of their own.
+    # `_platform` warns about AMD's GPUs.
     if not version or size.gpu not in CAPABILITIES or runs_on(version, size):
         return
     releases = releases_of(size)

@@ -79,7 +79,7 @@ def plan_cleaning(
     run_ids = {run.id for run in runs}
     unknown = [each for each in _folders(workspace.runs, now) if each.name not in run_ids and not locks.holder(each)]
     unused = [each for each in _folders(workspace.snapshots, now) if not any(each.name in plan for plan in needed)]
-    removals = [Removal(RUN, folder, run) for run in removed for folder in (workspace.run_folder(run.id),)]
+    removals = [Removal(RUN, workspace.run_folder(run.id), run) for run in removed]
     removals += [Removal(SNAPSHOT, folder) for folder in unused]
     removals += [Removal(LEFTOVER, folder) for folder in (*unknown, *leftovers)]
     return CleaningPlan(tuple(removals), tuple((old[run], reason) for run, reason in reasons.items()))

@@ -52,7 +52,7 @@ class Database:
             return
         check_access(path, os.R_OK)
         try:
-            # SQLite creates two files beside one that it reads.
+            # SQLite creates two files beside a file that it reads.
             self._open(path if os.access(path.parent, os.W_OK) and os.access(path, os.W_OK) else self._copied())
         except OSError as error:
             if error.errno != errno.ENOSPC or self._copy is not None:
@@ -93,7 +93,7 @@ class Database:
             raise self._plain(error) from None
 
     def _use_wal(self) -> None:
-        # Where several processes open a new file at once, SQLite raises an error instead of waiting for its time-out.
+        # If several processes open a new file at once, SQLite raises an error instead of waiting.
         for tries_left in reversed(range(1000)):
             try:
                 self.connection.execute("PRAGMA journal_mode = WAL")

@@ -64,7 +64,7 @@ def holder(folder: Path) -> Holder | None:
             return Holder(int(data["pid"]), float(data["since"]))
     except FileNotFoundError:
         return None
-    # Another user's: what its engine has recorded is taken as it is. Or it has not written its id yet.
+    # The lock is another user's, or its holder has not written its id yet.
     except (PermissionError, ValueError, KeyError, TypeError):
         return Holder(0, 0.0)
 

@@ -183,7 +183,7 @@ def _print_lines(pieces: Iterable[bytes], prefix: bytes, write: Callable[[bytes]
             write(prefix)
         ended = piece.endswith(b"\n")
         if prefix:
-            # The prefix after a line end at the end of this piece is written with the next piece, if there is one.
+            # After a line end at the end of this piece, the prefix is written with the next piece, if there is one.
             last = len(piece) - ended
             piece = piece[:last].replace(b"\n", b"\n" + prefix) + piece[last:]
         write(piece)
@@ -267,7 +267,7 @@ def tail(log: str, lines: int = 20, size: int = 1 << 16) -> tuple[str, ...]:
         return ()
     if extends_over_lines(text, returns=False):
         text = redact(text)
-    # First by line feeds: a progress bar, or a message with carriage returns, has thousands of lines otherwise.
+    # Split at line feeds first: at carriage returns, a progress bar would have thousands of lines.
     text = "\n".join(truncated(line, _LONG_LINE) for line in text.rstrip().split("\n")[-lines:])
     return tuple(text.splitlines()[-lines:])
 

@@ -116,7 +116,7 @@ def _end(data: bytes) -> int:
     """Return the offset at which the data can be cut without cutting a secret; 0 if more must be read."""
     end = data.rfind(b"\n") + 1
     if not end and len(data) > LONGEST_LINE:
-        # Data without a separator between words is not a text with a secret.
+        # Data without a separator between words is not text, so it has no secret.
         end = max(data.rfind(separator) for separator in _BETWEEN_WORDS) + 1 or len(data)
     if len(data) < _MOST_HELD:
         keys = [match.start() for match in _KEY_BEGINS.finditer(data, 0, end)]
@@ -132,7 +132,7 @@ def _masked(data: bytes, known: tuple[str, ...], mask: Mask, lines: LogLines) ->
 
 
 # A secret may continue in the next line if its line ends with "=" or ":", as in "password:", or if the next line begins
-# with one. Characters beyond ASCII are left out, because some of them are whitespace.
+# with one. Non-ASCII characters are excluded, because some of them are whitespace.
 
 
 class LogLines:

@@ -18,7 +18,7 @@ from allranks.history.records import RunRecord, Status, StepRecord
 _INDEX = re.compile(r"(?<=\S)\[([^\[\]\s]+)\](?=$|[.\[])")
 _MOST_NAMES = 20
 
-# The state of a group without a record: the first of these that one of its steps has.
+# A group without a record has the first of these states that one of its steps has.
 _DECIDING = (Status.FAILED, Status.RUNNING, Status.PREPARING, Status.INTERRUPTED, Status.CANCELED)
 
 
@@ -79,7 +79,7 @@ def nested(steps: Iterable[StepRecord]) -> list[Node]:
     """
     nodes: dict[str, Node] = {}
     for step in steps:
-        # The trials of a sweep are directly in the sweep.
+        # The trials of a sweep are its children.
         trials = step.name.rpartition("[")[0] if step.is_trial else ""
         for path in (*_loops(step.name), step.name):
             if path not in nodes and path != trials:

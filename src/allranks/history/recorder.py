@@ -45,7 +45,7 @@ RESULTS = 3
 def results_of(run: RunRecord) -> dict[str, float]:
     """Return the last values of the run's most relevant metrics."""
     results: dict[str, float] = {}
-    # A sweep has the best value of its trials.
+    # A sweep has its trials' best value.
     for _, name, point in headline([step for step in run.steps if not step.is_trial], RESULTS):
         if math.isfinite(point.value):
             results.setdefault(name, point.value)

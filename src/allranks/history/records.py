@@ -313,7 +313,7 @@ def begin_execution(run: RunRecord, now: float) -> list[StepRecord]:
     """
     last = last_moment(run)
     if not run.executions:
-        # A record of an earlier version, if something has run already.
+        # The record has moments and no executions if an earlier version of allranks wrote it.
         run.executions = [Execution(run.created, last)] if last > run.created else []
     elif run.executions[-1].ended is None:
         run.executions[-1] = Execution(run.executions[-1].started, max(last, run.executions[-1].started))

@@ -52,7 +52,7 @@ def add(connection: sqlite3.Connection, asset: RegisteredAsset) -> None:
         where = f"{asset.kind} {asset.name}:{asset.version}"
         found = f"this version is registered already, with {existing}"
         raise InputError(Problem(where, found, "a new version", f"register version {_next(known)}"))
-    # What is in the workspace moves with it.
+    # A path in the workspace is stored relative to it, so that the workspace may be moved.
     root, path = _workspace(connection), asset.path
     stored = str(path.relative_to(root) if path.is_relative_to(root) else path)
     connection.execute(

@@ -19,7 +19,7 @@ SCHEDULES = "schedules"
 
 _LISTED = 5
 
-# Whether the run's id or a name in its record has the text; whether one begins with it or another name equals it.
+# Conditions: the id or the job's name equals the text; one of them begins with it, or another name equals it.
 _EXACT = "id = :text OR json_extract(record, '$.job_name') = :text"
 _SIMILAR = (
     "substr(id, 1, length(:text)) = :text OR substr(json_extract(record, '$.job_name'), 1, length(:text)) = :text"

@@ -51,7 +51,7 @@ def _with_true_state(run: RunRecord, store: Store, workspace: Workspace) -> RunR
     # A submitted run continues without a local engine.
     if run.status.ended or run.submitted is not None or locks.holder(workspace.run_folder(run.id)) is not None:
         return run
-    # Its engine records the end and then releases the lock, both perhaps since the record was read.
+    # Since the record was read, its engine may have recorded the end and released the lock.
     if (newest := store.run(run.id)).status.ended:
         return newest
     mark_interrupted(run)

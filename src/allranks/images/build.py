@@ -39,7 +39,7 @@ class Engine:
 
 def engine(name: str | None = None) -> Engine:
     """Return the engine of that name, or the first one that is installed. Raise InputError if there is none."""
-    # Docker's client alone cannot build.
+    # Docker's client cannot build without a daemon.
     has_daemon = bool(os.environ.get("DOCKER_HOST")) or Path("/var/run/docker.sock").exists()
     for candidate in (name,) if name else ENGINES:
         path = shutil.which(candidate)
@@ -54,7 +54,7 @@ def build_command(engine: Engine, folder: Path, dockerfile: str, tag: str, optio
     """Return the command that builds a folder and tags the image. dockerfile: its path in the folder"""
     verbs = {
         "buildah": [engine.path, "bud", "--isolation", "chroot", "--layers"],
-        # Without BuildKit, Docker builds the stages too that the last one does not need.
+        # Without BuildKit, Docker also builds stages that the last one does not need.
         "docker": ["env", "DOCKER_BUILDKIT=1", engine.path, "build"],
     }
     verb = verbs.get(engine.name, [engine.path, "build"])

@@ -89,7 +89,7 @@ def make(environment: Environment, packages: Packages, folder: Path, where: str,
         _output([engine.path, "rm", container], where)
     (folder / rootfs.IMAGE).write_text(json.dumps(_variables(engine, tag, where)), encoding="utf-8")
     report("unpacking the image")
-    # An instance has the devices of this machine, which only root can make. An ordinary user is root in it.
+    # Only root can make devices, and an instance uses those of this machine. An ordinary user is root in an instance.
     tar = ["tar", "--extract", "--file", str(archive), "--directory", str(root), "--anchored", "--exclude=dev/*"]
     _output([*tar, "--exclude=./dev/*", *([] if os.geteuid() == 0 else ["--no-same-owner"])], where)
     archive.unlink()

@@ -86,14 +86,14 @@ def make(packages: Packages, folder: Path, where: str, file: Path, report: Repor
         fix = f"install it (uv python install {version}), name another version, or: --environment host"
         raise InputError(Problem(f"{where} ({place_of(file, 'python')})", found, "", fix))
     if not code and (lines := of_condas_pip(packages)):
-        # As by conda, before the other packages. Most scripts run without them, so that a failure is only reported.
+        # As conda does, before the other packages. Most scripts run without them, so a failure is ignored.
         options = [line for line in packages.requirements if line.startswith(_OPTIONS)]
         _install([*options, *lines], folder, uv, report)
     if not code and packages.requirements:
         code, lines = _install(packages.requirements, folder, uv, report)
     if code:
         raise cache.failed(where, file, packages, lines)
-    # Calls of pip of several instances, which share the environment, wait for each other.
+    # Let the calls of pip of several instances, which share the environment, wait for each other.
     own, lock = (shlex.quote(str(folder / "bin" / name)) for name in ("python", "pip"))
     for program in (*folder.glob("bin/pip"), *folder.glob("bin/pip3*")):
         program.write_text(f'#!/bin/sh\nexec flock {lock} {own} -m pip "$@"\n', encoding="utf-8")
@@ -140,7 +140,7 @@ def find_python(version: str, uv: str | None) -> str | None:
         return str(getattr(sys, "_base_executable", sys.executable))
     versions = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv", "versions")
     for path in (*sorted(versions.glob(f"{version}.*/bin/python")), shutil.which(f"python{version}")):
-        # The shims of pyenv are there for versions that are not in use.
+        # pyenv has shims even for versions that are not in use.
         if path and subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0:
             return str(path)
     if uv is None:

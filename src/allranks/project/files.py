@@ -77,7 +77,7 @@ def pipeline(name: str) -> dict[str, bytes]:
 
 def files_below(folder: Path) -> dict[str, bytes]:
     """Return the content of the files in a folder by relative path, sorted."""
-    # An installer compiles Python files too.
+    # Installers also compile Python files.
     files = (path for path in folder.rglob("*") if path.is_file() and path.parent.name != "__pycache__")
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(files)}
 

@@ -193,7 +193,7 @@ def _check_names(names: Sequence[str]) -> None:
 def _arguments(words: Sequence[str], ports: Mapping[str, str], script: Path) -> list[str]:
     """Return the script's arguments as words of the command template. ports: "in" or "out", by name"""
     names = "|".join(ports) or "(?!)"
-    # A placeholder may be written as in Azure ML's own files too.
+    # A placeholder may also have the form of Azure ML's files.
     placeholder = re.compile(rf"\$\{{\{{(?:in|out)puts\.({names})\}}\}}|\{{({names})\}}")
     texts, unnamed = [], dict(ports)
     for word in words:

@@ -128,7 +128,7 @@ def _yaml(file: Path) -> list[Declared]:
         raise InputError.of(text.warnings)
     job = text.tree.get("create_job")
     if isinstance(job, dict) and "job" not in job:
-        # The SDK would call each key of the job unknown: it reads a job from another file only.
+        # The SDK would report each key of the job as unknown, because it only reads jobs from other files.
         found = "a job's own keys, and no key job"
         fix = "move the job to a file, and write: create_job: FILE"
         raise InputError(Problem(_key(text, "create_job"), found, "a pipeline's file, or the id of a job", fix))
@@ -158,7 +158,7 @@ def _refused(text: YamlText, error: Exception) -> Iterator[Problem]:
     said = validation_errors.messages_of(error)
     keys = [key for key, _ in said]
     for key, message in said:
-        # The SDK tries every form of create_job. It says the most of the one that is meant.
+        # The SDK tries every form of create_job, and reports the most errors of the intended one.
         if any(other != key and (other.startswith(f"{key}.") or key == "create_job.create_job") for other in keys):
             continue
         if message == "Unknown field.":

@@ -61,7 +61,7 @@ def read_trigger(trigger: Any, place: Place, *, any_offset: bool = False) -> Tri
 
 
 def _time_zone(value: Any, place: Place, problems: list[Problem]) -> str | None:
-    # Without two that Windows marks as old, and Unicode's table omits.
+    # Excludes two zones that Windows marks as old and Unicode's table omits.
     known = tuple(str(entry.value) for entry in internals.TimeZone if entry.value in win_tz)
     name = str(getattr(value, "value", value))
     if name in known:
@@ -196,7 +196,7 @@ def _never_fires(trigger: Trigger, place: Place) -> Iterator[Problem]:
         found = f"{trigger.end.isoformat()}, which is not after the start, {trigger.start.isoformat()}"
         yield Problem(place("end_time"), found, "an end after the start", "correct one of them, or remove the end")
         return
-    # Without a start the creation date counts, which is unknown; an end without a start may be in the past.
+    # Without a start, intervals begin at the creation, which is unknown. An end without a start may be in the past.
     begin = trigger.start or datetime(2000, 1, 1)
     after = begin.replace(tzinfo=timezone.utc) - timedelta(days=2)
     if trigger.start is None and isinstance(trigger, Recurrence):

@@ -172,7 +172,7 @@ def _wall_times(trigger: Trigger, anchor: datetime, earliest: datetime) -> Itera
         daily: Iterable[datetime] = rrule(DAILY, midnight, byweekday=week_days, until=until, **at)
         return daily
     if trigger.frequency != "month":
-        # The rule walks through all periods from its start on.
+        # Move the start, because the rule iterates over all periods since then.
         period = timedelta(days=trigger.interval * (7 if trigger.frequency == "week" else 1))
         anchor += max((earliest - anchor) // period - 1, 0) * period
     times: Iterable[datetime] = rrule(

@@ -179,7 +179,7 @@ def drawing_cost(step: StepRecord, name: str | None = None) -> int:
 def make_chart(title: str, of: str, curves: Sequence[Curve]) -> Chart:
     """Return the chart of the curves, at least one of which has a point."""
     curves = [curve for curve in curves if curve.points]
-    # Values that are logged without a step are all at step 0. The x axis is then their order.
+    # Values that are logged without a step are all at step 0. The x axis then shows their order.
     ordered = any(len({point.step for point in curve.points}) > 1 for curve in curves)
     pairs = [
         [(float(point.step if ordered else index), point.value) for index, point in enumerate(curve.points)]

@@ -93,7 +93,7 @@ def _headlines(steps: list[StepRecord]) -> list[tuple[StepRecord, str, Point]]:
         by_step.setdefault((in_every_iteration(step.name), name), headline)
     times = Counter(name for _, name in by_step)
     chosen = {name: headline for (_, name), headline in reversed(by_step.items())}
-    # A metric of many steps alike is shown once.
+    # A metric of many equal steps is shown once.
     return [
         headline for headline in by_step.values() if times[headline[1]] <= _HEADLINES or chosen[headline[1]] is headline
     ][:_HEADLINES]
@@ -152,7 +152,7 @@ def _what(item: Item, now: float) -> str:
     if not item.record.started:
         return item.layout
     text = _about(item, now)
-    # The kind of distribution is in the details.
+    # The details show the type of the distribution.
     return text if len(text) <= _WIDEST else text.removeprefix(f"{item.record.distribution} ")
 
 

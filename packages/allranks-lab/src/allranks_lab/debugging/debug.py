@@ -102,7 +102,7 @@ def _ranks(step: Step, path: str, rank: str) -> tuple[int, ...]:
         return tuple(range(count))
     if not rank.isdecimal():
         raise InputError(Problem(f"--rank {rank}", "it is not a rank", "a number, or all"))
-    # How many workers a launcher starts is known only when it has started them.
+    # The number of workers is unknown until a launcher has started them.
     if int(rank) >= count and not any(os.path.basename(word) in LAUNCHERS for word in step.command.split()):
         expected = f"0 to {count - 1}" if count > 1 else "0"
         found = "only Ray's driver can be debugged, not its workers" if is_ray else f"step {path} has {count} ranks"
