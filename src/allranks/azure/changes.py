@@ -77,12 +77,12 @@ def apply(job: Any, changes: Changes) -> None:
     if changes.tags:
         job.tags = {**(job.tags or {}), **changes.tags}
     if changes.compute:
-        place(job, changes.compute)
+        set_compute(job, changes.compute)
     if changes.size or changes.sizes:
         _resize(job, changes)
 
 
-def place(job: Any, compute: str) -> None:
+def set_compute(job: Any, compute: str) -> None:
     """Set the cluster for the steps of the SDK's job that do not name one."""
     if not isinstance(job, internals.PipelineJob):
         job.compute = compute
@@ -98,13 +98,13 @@ def _resize(job: Any, changes: Changes) -> None:
             step = next(iter(changes.sizes))
             raise InputError(Problem(f"--size {step}=...", "the job has no steps", "--size SIZE"))
         _set_size(job, changes.size)
-        place(job, SERVERLESS)
+        set_compute(job, SERVERLESS)
         return
     nodes = dict(job.jobs.items())
     if unknown := [step for step in changes.sizes if step not in nodes]:
         expected = f"one of: {', '.join(nodes)}"
         raise InputError.of(Problem(f"--size {step}=...", "there is no such step", expected) for step in unknown)
-    place(job, SERVERLESS)
+    set_compute(job, SERVERLESS)
     for name, node in nodes.items():
         size = changes.sizes.get(name, changes.size)
         if not size or type(node).__name__ not in ("Command", "Parallel", "Sweep"):

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from allranks.azure.changes import cluster_sizes, place, set_sizes
+from allranks.azure.changes import cluster_sizes, set_compute, set_sizes
 from allranks.azure.checks import of_sizes
 from allranks.azure.dry_run import body_of
 from allranks.azure.errors import service_errors
@@ -242,7 +242,7 @@ def _declared(order: Order, known: Known) -> tuple[Declared, ...]:
     if order.compute:
         for each in declared:
             if hasattr(each.entity.create_job, "compute"):
-                place(each.entity.create_job, order.compute)
+                set_compute(each.entity.create_job, order.compute)
     problems, fix = [], "--compute NAME; or name one in the pipeline: settings.default_compute"
     for each in declared:
         job = each.entity.create_job

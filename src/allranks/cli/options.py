@@ -284,7 +284,7 @@ class AzureOptions:
         ),
     ] = None
 
-    def of(self, registry: str = "") -> WorkspaceOptions:
+    def options(self, registry: str = "") -> WorkspaceOptions:
         """Return the selected workspace or registry. Raise InputError if both are given."""
         if registry and self.workspace:
             found = f"the workspace {self.workspace} is given too"
@@ -332,7 +332,7 @@ class RunOptions:
     faults: FaultOption = None
     verbose: VerboseOption = False
 
-    def of(self, **others: Any) -> Options:
+    def options(self, **others: Any) -> Options:
         """Return the options of a run. others: options that are not in the group"""
         from allranks.local.options import Options  # takes 0.05 s to import, which other commands do not need
 
@@ -361,7 +361,7 @@ class SelectionOptions:
         list[str] | None, option("--until", "Run only this step and what it needs. May be repeated.", "STEP")
     ] = None
 
-    def of(self) -> Selection:
+    def selection(self) -> Selection:
         """Return the selection. Raise InputError for options that contradict each other."""
         from allranks.local.selection import Selection  # as long as the options of a run
 

@@ -27,20 +27,20 @@ def cancel(
         ),
     ] = None,
     now: Annotated[bool, option("--now", "Kill the ranks at once. Without it they have time to end.")] = False,
-    workspace: FolderOption = None,
+    folder: FolderOption = None,
 ) -> None:
     """End a run, or steps of it, here or on Azure ML.
 
     Exit with 1 if it has not ended after a minute.
     """
-    place = Workspace.at(workspace)
-    record = stored.run(place, identity)
+    workspace = Workspace.at(folder)
+    record = stored.run(workspace, identity)
     if record.submitted is not None:
         _cancel_in_azure(record, steps or [], now)
     elif steps:
-        _cancel_steps(place, record, steps, now)
+        _cancel_steps(workspace, record, steps, now)
     else:
-        _cancel_run(place, record, now)
+        _cancel_run(workspace, record, now)
 
 
 def _cancel_run(workspace: Workspace, record: RunRecord, now: bool) -> None:

@@ -36,24 +36,24 @@ def clean(
     keep: Annotated[int, typer.Option("--keep", min=0, metavar="N", help="Keep the newest N runs.")] = 0,
     dry_run: Annotated[bool, option("--dry-run", "Show what would be removed; remove nothing.")] = False,
     yes: YesOption = False,
-    workspace: FolderOption = None,
+    folder: FolderOption = None,
 ) -> None:
     """Remove old runs and files that no run needs.
 
     It lists them first and asks you. A run that is being executed stays, and one whose results a newer run reuses.
     """
-    place = Workspace.at(workspace)
+    workspace = Workspace.at(folder)
     age = seconds(older_than or (DEFAULT_AGE if not keep else "0d"), "--older-than")
-    plans, leftovers = SchedulesPlace(place).plans(), temporary.leftovers(place.temporary)
-    plan = cleaning.plan_cleaning(place, before=time.time() - age, keep=keep, plans=plans, leftovers=leftovers)
+    plans, leftovers = SchedulesPlace(workspace).plans(), temporary.leftovers(workspace.temporary)
+    plan = cleaning.plan_cleaning(workspace, before=time.time() - age, keep=keep, plans=plans, leftovers=leftovers)
     out = console()
     _print_plan(out, plan)
     if dry_run or not plan.removals:
         return
     confirm("Remove them?", "allranks clean", yes)
     freed = in_bytes(plan.size)
-    cleaning.clean(place, plan, temporary.remove)
-    temporary.sweep(place.temporary)
+    cleaning.clean(workspace, plan, temporary.remove)
+    temporary.sweep(workspace.temporary)
     out.print(f"removed; {freed} freed")
 
 

@@ -63,7 +63,7 @@ def launch(
     rank: StreamedRankOption = "0",
     quiet: Annotated[bool, option("--quiet", "Do not print what the script prints.")] = False,
     execution: RunOptions,
-    workspace: FolderOption = None,
+    folder: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
     """Run a script on this machine as Azure ML would.
@@ -89,20 +89,20 @@ def launch(
             errors().print("ignored, because Azure ML sets it:", ", ".join(made.dropped), soft_wrap=True)
         return made
 
-    place = Workspace.at(workspace)
+    workspace = Workspace.at(folder)
     if emit is not None:
         _emit(job(), emit, json)
     elif dry_run:
         made = job()
         print_dry_run(
-            lambda snapshots: (plan_of(made, snapshots, registered.of(place)), uploads_of(made)),
-            place,
-            execution.of(),
+            lambda snapshots: (plan_of(made, snapshots, registered.of(workspace)), uploads_of(made)),
+            workspace,
+            execution.options(),
             json,
         )
     else:
         stream = "" if quiet else streamed(rank)
-        execute_job(job, place, execution.of(sample=sample), json, verbose=execution.verbose, stream=stream)
+        execute_job(job, workspace, execution.options(sample=sample), json, verbose=execution.verbose, stream=stream)
 
 
 def _emit(job: ScriptJob, file: Path, json: bool) -> None:

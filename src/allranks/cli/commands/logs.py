@@ -37,7 +37,7 @@ def logs(
         Path | None, option("--pack", "Pack what an issue about the run needs into this new ZIP file.", "FILE")
     ] = None,
     yes: YesOption = False,
-    workspace: FolderOption = None,
+    folder: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
     """Print the logs of the ranks of a run, or of the engine, or pack them for an issue.
@@ -57,9 +57,9 @@ def logs(
     if option and (step is not None or rank is not None or follow or json or (pack is not None and engine)):
         found = "it is given together with a step or another option of the logs"
         raise InputError(Problem(option, found, "the logs of the whole run", "remove the others"))
-    find = finder(workspace)
+    find = finder(folder)
     if pack is not None:
-        _pack(identity, pack, yes, workspace)
+        _pack(identity, pack, yes, folder)
     elif engine:
         _print_engine_log(find(identity))
     elif json:
@@ -79,12 +79,12 @@ def _print_engine_log(run: RunRecord) -> None:
 
 
 def _pack(identity: str, output: Path, yes: bool, folder: Path | None) -> None:
-    place = Workspace.at(folder)
-    record = stored.run(place, identity)
+    workspace = Workspace.at(folder)
+    record = stored.run(workspace, identity)
     if output.exists():
         raise InputError(Problem(str(output), "it exists, and is not overwritten", "a new file", "name another file"))
     known = secret_values.known(record)
-    contents = {name: redact(text, known) for name, text in _contents(place, record).items()}
+    contents = {name: redact(text, known) for name, text in _contents(workspace, record).items()}
     out = console()
     for name, text in contents.items():
         out.print(f"  {name:<13}  {in_bytes(len(text.encode())):>8}  {_DESCRIPTIONS[name]}", soft_wrap=True)

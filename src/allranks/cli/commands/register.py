@@ -56,7 +56,7 @@ def register(
 
     For example: allranks register train_lightning --dry-run
     """
-    options = azure.of(registry)
+    options = azure.options(registry)
     if target is not None:
         if dry_run or azure != AzureOptions():
             found = "it is given together with --dry-run or a workspace"

@@ -25,7 +25,7 @@ def resume(
     latest_code: LatestCodeOption = False,
     settings: SetOption = None,
     execution: RunOptions,
-    workspace: FolderOption = None,
+    folder: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
     """Resume a run that did not finish.
@@ -34,8 +34,8 @@ def resume(
     and the inputs that it started with. With --latest-code, the pipeline's file is read again, also with other inputs;
     completed steps whose code and inputs have not changed keep their results.
     """
-    place, given = Workspace.at(workspace), {"latest_code": latest_code, "inputs": settings_of(settings)}
-    execute_again(retry.resume, identity, place, execution.of(), json, verbose=execution.verbose, **given)
+    workspace, given = Workspace.at(folder), {"latest_code": latest_code, "inputs": settings_of(settings)}
+    execute_again(retry.resume, identity, workspace, execution.options(), json, verbose=execution.verbose, **given)
 
 
 def rerun(
@@ -47,7 +47,7 @@ def rerun(
     force_rerun: ForceOption = False,
     sample: SampleOption = "",
     execution: RunOptions,
-    workspace: FolderOption = None,
+    folder: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
     """Run the pipeline of a run again, as a new run.
@@ -57,6 +57,6 @@ def rerun(
 
     For example: allranks rerun latest --set epochs=20 --from train
     """
-    place, given = Workspace.at(workspace), {"latest_code": latest_code, "inputs": settings_of(settings)}
-    options = execution.of(force_rerun=force_rerun, sample=sample, selection=chosen.of())
-    execute_again(retry.rerun, identity, place, options, json, verbose=execution.verbose, **given)
+    workspace, given = Workspace.at(folder), {"latest_code": latest_code, "inputs": settings_of(settings)}
+    options = execution.options(force_rerun=force_rerun, sample=sample, selection=chosen.selection())
+    execute_again(retry.rerun, identity, workspace, options, json, verbose=execution.verbose, **given)

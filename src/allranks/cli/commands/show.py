@@ -54,7 +54,7 @@ def runs(
         str | None,
         option("--since", "List only runs that were created since then, such as 12h, 7d or 2026-07-04.", "AGE|DATE"),
     ] = None,
-    workspace: FolderOption = None,
+    folder: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
     """List the runs of this workspace, the newest first.
@@ -63,7 +63,7 @@ def runs(
     """
     statuses = frozenset(Status(each.value) for each in status or ())
     chosen = RunFilter(statuses, 0.0 if since is None else moment(since, "--since"))
-    records = stored.runs(Workspace.at(workspace), limit, steps=json, chosen=chosen)
+    records = stored.runs(Workspace.at(folder), limit, steps=json, chosen=chosen)
     if json:
         print(to_json(records))
     elif not records and chosen != EVERY_RUN:
@@ -81,16 +81,16 @@ def show(
     why: Annotated[
         str | None, option("--why", "Say why this step was reused or not.", "STEP", autocompletion=complete_steps)
     ] = None,
-    workspace: FolderOption = None,
+    folder: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
     """Show a run: steps, metrics, outputs, and failures.
 
     For a run that was submitted to Azure ML, its current state is requested first.
     """
-    record = finder(workspace)(identity)
+    record = finder(folder)(identity)
     if why is not None:
-        found = differences.reuse(Workspace.at(workspace), record, why)
+        found = differences.reuse(Workspace.at(folder), record, why)
         if json:
             print(to_json(found))
         else:
@@ -98,7 +98,7 @@ def show(
     elif open_:
         _open_page(record, json)
     elif json:
-        stored.load_usage(Workspace.at(workspace), record)
+        stored.load_usage(Workspace.at(folder), record)
         print(to_json(record if step is None else replace(record, steps=records_at(record, step))))
     else:
         print_run(console(), record, path=step)
@@ -119,7 +119,7 @@ def _open_page(record: RunRecord, json: bool) -> None:
 def diff(
     before: Annotated[str, argument("RUN_A", "A run as of `allranks show`.", autocompletion=complete_runs)],
     after: Annotated[str, argument("RUN_B", "The run to compare it with.", autocompletion=complete_runs)] = "latest",
-    workspace: FolderOption = None,
+    folder: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
     """Compare two runs: what their steps depend on, and their results.
@@ -127,8 +127,8 @@ def diff(
     The first difference comes first: the package, file, input, variable or setting of the first step that differs.
     Runs that were submitted to Azure ML have no record of packages and data.
     """
-    find, place = finder(workspace), Workspace.at(workspace)
-    found = differences.compare(*(differences.side(place, find(name)) for name in (before, after)))
+    find, workspace = finder(folder), Workspace.at(folder)
+    found = differences.compare(*(differences.side(workspace, find(name)) for name in (before, after)))
     if json:
         print(to_json(found))
     else:

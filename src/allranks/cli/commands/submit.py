@@ -13,7 +13,7 @@ import typer
 
 from allranks import packages
 from allranks.azure import runs
-from allranks.azure.changes import Changes, apply, cluster_sizes, parse_sizes, place, set_sizes, unchecked_sizes
+from allranks.azure.changes import Changes, apply, cluster_sizes, parse_sizes, set_compute, set_sizes, unchecked_sizes
 from allranks.azure.checks import of_compute, of_sizes, of_workspace, unrehearsed
 from allranks.azure.dry_run import NO_COMPUTE, body_of
 from allranks.azure.errors import AzureError, service_errors
@@ -66,7 +66,7 @@ def submit(
     """
     values = settings_of(settings)
     changes = changes_of(compute, size or [], experiment, display_name, tag or [])
-    options = azure.of()
+    options = azure.options()
     if dry_run:
         _print_body(file, values, changes, options)
         return
@@ -98,7 +98,7 @@ def _print_body(file: str, settings: dict[str, str], changes: Changes, options: 
     with opened(file, settings, client=True) as job:
         apply(job.job, changes)
         if nowhere := job.request().without_compute:
-            place(job.job, NO_COMPUTE)
+            set_compute(job.job, NO_COMPUTE)
         _checked(job)
         set_sizes(job.job, {})
         uploads = uploads_of(job.request())
@@ -118,7 +118,7 @@ def submit_job(
     settings: dict[str, str],
     changes: Changes,
     options: WorkspaceOptions,
-    place: Workspace,
+    workspace: Workspace,
     *,
     stream: bool = True,
     json: bool = False,
@@ -141,31 +141,31 @@ def submit_job(
             client = connect(where)
         if problems := of_workspace(client, required):
             raise InputError(*problems)
-        if tags := _rehearsed(job, place):
+        if tags := _rehearsed(job, workspace):
             job.job.tags = {**(job.job.tags or {}), **tags}
         else:
             print_warnings(unrehearsed(client, required))
         set_sizes(job.job, cluster_sizes(client))
         name, studio = runs.submit(client, job.job)
         studio = studio or where.studio(name)
-        record = add_record(place, plan, name, where, studio, pipeline=hasattr(type(job.job), "jobs"))
+        record = add_record(workspace, plan, name, where, studio, pipeline=hasattr(type(job.job), "jobs"))
         out.print(f"submitted {name} to {where}\n  studio  {studio}", soft_wrap=True)
         if stream:
-            watch_run(client, place, record, out)
+            watch_run(client, workspace, record, out)
     return record
 
 
-def _rehearsed(job: OpenJob, place: Workspace) -> dict[str, str]:
+def _rehearsed(job: OpenJob, workspace: Workspace) -> dict[str, str]:
     """Return the tags that record a rehearsal of the job's trainings with the same code and environment."""
-    if not (place.root / "rehearsals").is_dir() or job.unread():
+    if not (workspace.root / "rehearsals").is_dir() or job.unread():
         return {}
     try:
-        tags = packages.hook("rehearsal-tags", f"the reports in {place.root / 'rehearsals'}")
+        tags = packages.hook("rehearsal-tags", f"the reports in {workspace.root / 'rehearsals'}")
     except packages.PackageError as error:
         print_warnings(error.problems)
         return {}
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
-        return dict(tags(job.plan(Path(snapshots)), place))
+        return dict(tags(job.plan(Path(snapshots)), workspace))
 
 
 def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:

@@ -40,7 +40,7 @@ def why(
     ] = "latest",
     step: StepArgument = None,
     codes: Annotated[bool, option("--codes", "List the codes of messages and the rules of `allranks check`.")] = False,
-    workspace: FolderOption = None,
+    folder: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
     """Say why a run has failed: the rank that failed first, its exception, what followed, and what to do.
@@ -60,7 +60,7 @@ def why(
     found = _of_folder(Path(identity), step) if "/" in identity or Path(identity).is_dir() else None
     notes: Sequence[str] = ()
     if found is None:
-        found, notes = _of_run(workspace, identity, step)
+        found, notes = _of_run(folder, identity, step)
     if json:
         print(to_json(found))
     else:
@@ -77,10 +77,10 @@ def _of_folder(folder: Path, step: str | None) -> Sequence[Verdict]:
     return found
 
 
-def _of_run(workspace: Path | None, identity: str, step: str | None) -> tuple[Sequence[Verdict], Sequence[str]]:
+def _of_run(folder: Path | None, identity: str, step: str | None) -> tuple[Sequence[Verdict], Sequence[str]]:
     """Return the verdicts of a run, and its notes about files that its code lacks."""
     try:
-        record = finder(workspace)(identity)
+        record = finder(folder)(identity)
     except InputError:
         near = did_you_mean(identity, [*explanations(), *rule_explanations()])
         if not near or not _CODE.fullmatch(identity):

@@ -38,7 +38,7 @@ def debug(
     environment: EnvironmentOption = "host",
     *,
     settings: SetOption = None,
-    workspace: FolderOption = None,
+    folder: FolderOption = None,
 ) -> None:
     """Run a step, and what it needs, with a debugger in one of its ranks or all.
 
@@ -53,7 +53,7 @@ def debug(
             return run_debugged(
                 file,
                 step,
-                Workspace.at(workspace),
+                Workspace.at(folder),
                 options,
                 observer,
                 inputs=settings_of(settings),
