@@ -256,8 +256,9 @@ def launch(
     """Start a script on this machine as Azure ML would, and return its run without waiting for it.
 
     script:       a Python file, a shell script, or an executable file
-    arguments:    of the script. ``{NAME}`` in one is the path of an input or output. One that no argument names is
-                  added as ``--NAME PATH``, unless the script reads AZURE_ML_INPUT_NAME or AZURE_ML_OUTPUT_NAME
+    arguments:    of the script. ``{NAME}`` stands for the path of an input or output. An input or output that no
+                  argument names is added as ``--NAME PATH``, unless the script reads AZURE_ML_INPUT_NAME or
+                  AZURE_ML_OUTPUT_NAME
     layout:       INSTANCESxPROCESSES, such as ``2x4``; default: 1 instance, with a process for each GPU of `size`
     distribution: pytorch (the default), mpi, torchrun, accelerate, deepspeed, tensorflow or ray
     inputs:       folders and files of data, by name

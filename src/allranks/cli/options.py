@@ -322,8 +322,8 @@ class RunOptions:
             "--stall",
             metavar="SECONDS",
             min=0,
-            help="How long the ranks of a step may make no progress while some wait in a collective. It then "
-            "fails, and names the rank that is not there. 0: no limit.",
+            help="How long the ranks of a step may make no progress while some wait in a collective. The step then "
+            "fails, and names the missing rank. 0: no limit.",
         ),
     ] = 300.0
     offline: Annotated[

@@ -76,15 +76,14 @@ def check(
 ) -> None:
     """Check a pipeline, job, component or schedule without running it.
 
-    Print every problem and exit with 2 if there are any; of several files, a line with the result of each. A problem is
-    what Azure ML, azure-ai-ml or the designer refuses; `allranks run` refuses the same. A warning is what they accept
-    and what probably does something else than was meant, such as a key that azure-ai-ml drops; a run prints it too.
-    Advice makes components easier to use in the designer, such as descriptions; only --strict lists it.
-    `allranks why --codes` lists the rules; a comment `# allranks: ignore RULE` ignores a finding on its line, or in the
-    whole file if it is above all content, unless azure-ai-ml refuses it. For a pipeline, problems of its components and
-    of the sizes that its steps name are warnings. What this machine lacks to run it, such as a package, mpirun or an
-    asset of a workspace, is listed separately and is not an error. --json prints an object, or an array of one per
-    file.
+    Print every problem, and exit with 2 if there are any. For several files, also print a line with each result. Azure
+    ML, azure-ai-ml or the designer reject a problem, and so does `allranks run`. They accept a warning, which probably
+    does not do what was intended, such as a key that azure-ai-ml drops; a run prints it too. Advice makes components
+    easier to use in the designer, such as descriptions; only --strict lists it. `allranks why --codes` lists the rules.
+    A comment `# allranks: ignore RULE` ignores a finding on its line, or in the whole file if it is above all content,
+    unless azure-ai-ml rejects it. For a pipeline, problems of its components and of its steps' sizes are warnings.
+    Requirements that this machine does not meet, such as a package, mpirun or an asset of a workspace, are listed
+    separately and are not errors. --json prints an object, or an array of one per file.
 
     --names lists the registered components, data, environments and models that this machine cannot resolve, each with
     the places that refer to it. Add the lines to allranks.yaml, and complete their paths.

@@ -32,8 +32,8 @@ front: torchrun, accelerate launch, deepspeed, mpirun."""
 _LAYOUT = """N instances with M processes each. Default: the launcher's, or 1 instance with a process for each GPU
 of the size."""
 _DISTRIBUTION = "How the processes start. Default: the launcher's, or pytorch."
-_INPUT = """Folder or file of data. The script gets its path for {NAME} in its arguments, else as --NAME PATH, unless it
-reads AZURE_ML_INPUT_NAME. May be repeated."""
+_INPUT = """Folder or file of data. Its path replaces {NAME} in the script's arguments, else it is added as --NAME PATH,
+unless the script reads AZURE_ML_INPUT_NAME. May be repeated."""
 _OUTPUT = "Folder that the script writes. The script gets its path in the same way. May be repeated."
 _CODE = "Folder that the ranks get, with the script in it. Default: the script's folder."
 _ENVIRONMENT = """Registered environment, an environment's YAML file, or the name of one that comes with allranks.
