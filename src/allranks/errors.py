@@ -127,11 +127,6 @@ class Rule:
     def warning(cls, code: str, what: str, source: str, fix: str) -> Rule:
         return cls(code, Level.WARNING, what, source, fix)
 
-    @classmethod
-    def of_style(cls, code: str, what: str, fix: str) -> Rule:
-        """Return advice on the style of this project, which has no other source."""
-        return cls(code, Level.ADVICE, what, "style", fix)
-
     @property
     def ignorable(self) -> bool:
         """Whether a comment can ignore its findings."""
