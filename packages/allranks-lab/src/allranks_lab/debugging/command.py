@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from allranks.cli.console import print_warnings
 from allranks.cli.execute import Installations, execute
 from allranks.cli.options import (
     EnvironmentOption,
@@ -16,7 +17,6 @@ from allranks.cli.options import (
     option,
 )
 from allranks.cli.values import settings_of
-from allranks.cli.views.problems import print_warnings
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord
 from allranks.local.options import Options
