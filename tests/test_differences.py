@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from allranks import differences
-from allranks.cli.commands.diff import diff
-from allranks.cli.commands.show import show
+from allranks.cli.commands.show import diff, show
 from allranks.contract.pytorch import PyTorch
 from allranks.history.records import RunRecord
 from allranks.plan import digest
@@ -128,14 +127,14 @@ def test_the_seeded_difference_comes_first(
     change, what, after = SEEDED[name]
     first = run_steps(plan=made.plan())
     second = run_steps(plan=change(made).plan())
-    diff(first.id, workspace=workspace.root, json=True)
+    diff(first.id, folder=workspace.root, json=True)
     (cause, *others) = json.loads(capsys.readouterr().out)["causes"]
     assert (cause["step"], cause["what"], others) == ("train", what, [])
     assert after in cause["after"]
     if name == "size":  # no result depends on it
         assert second.step("train").reused_from == first.id
         return
-    show(second.id, why="train", workspace=workspace.root)
+    show(second.id, why="train", folder=workspace.root)
     assert what in capsys.readouterr().out
 
 
@@ -157,7 +156,7 @@ def test_equal_runs_and_a_result_that_is_reused(
     first, second = (run_steps(plan=made.plan()) for _ in range(2))
     compared = differences.compare(*(differences.side(workspace, run) for run in (first, second)))
     assert (compared.causes, compared.results) == ((), ())
-    show(second.id, why="train", workspace=workspace.root)
+    show(second.id, why="train", folder=workspace.root)
     assert f"run {first.id}" in capsys.readouterr().out
 
 
@@ -165,11 +164,11 @@ def test_results_differ_in_outputs_states_and_curves(
     made: Project, workspace: Workspace, run_steps: Runner, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, second = (run_steps(plan=replace(made, seed=seed).plan()) for seed in (1, 2))
-    diff(first.id, second.id, workspace=workspace.root)
+    diff(first.id, second.id, folder=workspace.root)
     shown = capsys.readouterr().out
     assert "first difference: step train, input seed" in shown
     assert "output model" in shown
     # What an earlier step wrote is its result, and no cause.
     assert "data of input model" not in shown
-    show(second.id, why="evaluate", workspace=workspace.root)
+    show(second.id, why="evaluate", folder=workspace.root)
     assert "data of input model" in capsys.readouterr().out

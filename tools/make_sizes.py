@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from allranks.hardware.cuda import releases_of
-from allranks.hardware.sizes import Size, sizes
+from allranks.hardware.sizes import Size, releases_of, sizes
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "sizes.md"
 

@@ -1,4 +1,4 @@
-"""Import a package without modules of it that are not needed, although its other modules import from them."""
+"""Import a package, deferring its unused submodules, although its other modules import from them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class DeferredImports:
     """Inside of the block, the thread that entered it imports an empty module in place of each deferred one, and gets a
     `Placeholder` for each name in it. A placeholder loads the real module when it is first used.
 
-    Afterwards, deferred modules are imported as any other. Placeholders remain where names were imported.
+    After the block, deferred modules are imported normally. Placeholders remain where names were imported.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
-        """names: modules; all modules inside of them are deferred too. Those that do not exist are ignored"""
+        """names: modules, which are deferred with their submodules. Modules that do not exist are ignored"""
         self._names = frozenset(names)
         self._loaded: set[str] = set()
         self._empty: dict[str, ModuleType] = {}
@@ -39,7 +39,7 @@ class DeferredImports:
             self._remove(name)
 
     def is_deferred(self, name: str) -> bool:
-        """Return whether an import of the module gives an empty one."""
+        """Return whether an import of the module returns an empty module."""
         entry = self._entry(name)
         return entry is not None and entry not in self._loaded
 
@@ -84,8 +84,8 @@ class DeferredImports:
 
 
 class Placeholder:
-    """A name of a deferred module. It behaves as the real object: it can be called, be a base class, and be the class
-    in `isinstance`. It cannot be the class in an `except` clause."""
+    """A name of a deferred module. It behaves like the real object: it can be called, subclassed, and used in
+    `isinstance`. It cannot be used in an `except` clause."""
 
     __slots__ = ("_deferral", "_found", "_module", "_name")
 
@@ -137,7 +137,7 @@ class Placeholder:
 
 
 class _Empty(ModuleType):
-    """A deferred module. A module that has imported it keeps it, and gets the real one's names later."""
+    """A deferred module. A module that has imported it keeps it, and later gets the real module's names from it."""
 
     def __init__(self, name: str, deferral: DeferredImports) -> None:
         super().__init__(name)

@@ -1,7 +1,7 @@
-"""What differs between two runs: what the results of each step depend on, then the results.
+"""The differences between two runs: in what the results of each step depend on, then in the results.
 
 A run of this machine records the code, data, packages and interpreter of its steps. Of a job that was submitted to
-Azure ML, only the plan, the states, the outputs and the curves are known. What is recorded of one of the runs only is
+Azure ML, only the plan, the states, the outputs and the curves are known. Facts that only one of the runs records are
 not compared.
 """
 
@@ -26,16 +26,16 @@ from allranks.text import number
 from allranks.workspace import Workspace
 
 LONGEST_FILE = 1 << 20
-"""Bytes up to which the first line that differs is looked for."""
+"""Maximum bytes of a file in which the first differing line is searched for."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that differs.
+    """One difference.
 
     step:   the path of the step, the same in both runs
     what:   such as ``package numpy``, ``input learning_rate``, ``file train.py`` or ``metric loss``
-    before: in the first run; "" if it is not there
+    before: in the first run; "" if it is missing there
     after:  in the second run
     """
 
@@ -49,7 +49,7 @@ class Difference:
 class Comparison:
     """The differences between two runs, by step in the order in which the steps ran.
 
-    causes:  what the results depend on. What differs in an early step may be the cause of what differs later
+    causes:  what the results depend on: a difference in an early step may cause those in later steps
     results: states, outputs, curves, ranks and times
     """
 
@@ -61,7 +61,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Side:
-    """A run with what is recorded of it. steps: those of its plan, by path, with a star for each iteration"""
+    """A run with its recorded facts. steps: those of its plan, by path, with a star for each iteration"""
 
     run: RunRecord
     plan: Plan
@@ -96,13 +96,14 @@ def compare(before: Side, after: Side) -> Comparison:
 
 
 _LAST = ("environment", "interpreter path")
-"""An environment that declares other packages differs as a whole, and is in another folder."""
+"""Differences to list last: an environment that declares other packages differs as a whole, and is in another folder.
+"""
 
 
 def causes(before: Side, after: Side, path: str, *, outputs: bool = False) -> Iterator[Difference]:
-    """Yield what differs of what the result of a step depends on.
+    """Yield the differences in what the result of a step depends on.
 
-    outputs: whether that includes what earlier steps wrote, which is a result of theirs
+    outputs: whether this includes the outputs of earlier steps
     """
     records = before.run.find(path), after.run.find(path)
     planned = before.step(path), after.step(path)
@@ -125,7 +126,7 @@ def causes(before: Side, after: Side, path: str, *, outputs: bool = False) -> It
 
 
 def _facts(run: Side, path: str, outputs: bool) -> dict[str, str]:
-    """Return what the result of a step depends on, without its code, in the order of importance."""
+    """Return what the result of a step depends on, except its code, in the order of importance."""
     record, step = run.run.step(path), run.step(path)
     assert step is not None
     interpreter, _, path_of_interpreter = record.interpreter.partition(", ")
@@ -138,7 +139,7 @@ def _facts(run: Side, path: str, outputs: bool) -> dict[str, str]:
         **{f"parallel {key}": str(value) for key, value in (asdict(step.parallel) if step.parallel else {}).items()},
     }
     inputs = {name: run.sources.get(value, value) for name, value in record.inputs.items()}
-    # Where the output of an earlier step lies says nothing.
+    # The path of an earlier step's output is not a difference.
     data = {name: found for name, found in record.data.items() if outputs or inputs[name] == record.inputs[name]}
     variables = {f"variable {name}": str(value) for name, value in step.environment_variables.items()}
     return {
@@ -155,7 +156,7 @@ def _facts(run: Side, path: str, outputs: bool) -> dict[str, str]:
 
 
 def _unknown(what: str, *facts: Mapping[str, str]) -> bool:
-    """Return whether one of the runs does not know this of its steps."""
+    """Return whether one of the runs has no record of this fact."""
     if any(found.get(what) == MASK for found in facts):
         return True
     kind = what.split()[0]
@@ -165,7 +166,7 @@ def _unknown(what: str, *facts: Mapping[str, str]) -> bool:
 
 
 def _code(before: Step | None, after: Step | None) -> Iterator[tuple[str, str, str]]:
-    """Yield each file of a step's code that differs, with the first line that does."""
+    """Yield each differing file of a step's code, with the first differing line."""
     codes = [step.code if step else None for step in (before, after)]
     if codes[0] == codes[1] or (codes[0] and codes[1] and codes[0].digest == codes[1].digest):
         return
@@ -197,7 +198,7 @@ def _lines(first: Path, second: Path) -> tuple[str, str]:
 
 
 def _results(before: StepRecord | None, after: StepRecord | None) -> Iterator[Difference]:
-    """Yield what differs of the results of a step."""
+    """Yield the differences in the results of a step."""
     if before is None or after is None:
         return
     rows = [_ends(record) for record in (before, after)]
@@ -248,7 +249,7 @@ def _times(before: StepRecord, after: StepRecord) -> Iterator[Difference]:
 
 
 SLOWER = 1.5
-"""The ratio above which the times of one rank are shown, apart from a second that a start may take."""
+"""The ratio above which the times of a rank are shown, apart from a second that a start may take."""
 
 
 def _seconds(record: StepRecord | RankRecord) -> float | None:
@@ -259,9 +260,9 @@ def _seconds(record: StepRecord | RankRecord) -> float | None:
 class Reuse:
     """Why a step's earlier result was reused, or why the step ran.
 
-    reason: a sentence
+    reason:  a sentence
     earlier: the run whose result was reused, or with which the step was compared; "" if there is none
-    causes:  what differs between the two
+    causes:  the differences between the two
     """
 
     step: str
@@ -277,8 +278,8 @@ def reuse(workspace: Workspace, run: RunRecord, path: str) -> Reuse:
     if record is None or record.kind != "command":
         return Reuse(path, "it contains steps, of which each is reused or not: name one of them")
     if record.reused_from:
-        return Reuse(path, "its code, command, inputs, layout and packages were those of an earlier run, "
-                     "whose result was reused", record.reused_from)  # fmt: skip
+        reason = "its code, command, inputs, layout and packages were those of an earlier run, whose result was reused"
+        return Reuse(path, reason, record.reused_from)
     this = side(workspace, run)
     step = this.step(path)
     if step is not None and not step.deterministic:
@@ -287,21 +288,19 @@ def reuse(workspace: Workspace, run: RunRecord, path: str) -> Reuse:
         found = other.find(path)
         if found is not None and found.status is Status.COMPLETED:
             differing = tuple(causes(side(workspace, other), this, path, outputs=True))
+            reason = (
+                "it ran, although nothing that is recorded has changed: "
+                "with --force-rerun, --from or --only, or its outputs were changed or gone"
+            )
             if differing:
                 reason = "it ran: what its result depends on has changed since the last run in which it completed"
             elif this.plan.force_rerun:
                 reason = "it ran: the pipeline sets force_rerun"
-            else:
-                reason = (
-                    "it ran, although nothing that is recorded has changed: "
-                    "with --force-rerun, --from or --only, or its outputs were changed or gone"
-                )
             return Reuse(path, reason, other.id, differing)
     return Reuse(path, "it ran: no earlier run of this pipeline has completed it")
 
 
 def _earlier(workspace: Workspace, run: RunRecord) -> Iterable[RunRecord]:
-    """Yield the earlier runs of the same pipeline on this machine, the latest first."""
     for other in stored.runs(workspace):
         if other.created < run.created and other.name == run.name and other.submitted is None:
             yield other

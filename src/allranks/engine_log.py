@@ -1,12 +1,13 @@
-"""The engine's log: one file a run, to which every process of the engine appends one JSON object per line.
+"""The engine's log: one file for each run, to which every process of the engine appends one JSON object per line.
 
-A module logs by `logging.getLogger(__name__)`, with a constant message that names the event, and its data in `extra`:
+Modules log with `logging.getLogger(__name__)`: a constant message names the event, and `extra` has its data:
 
     _log.info("rank exited", extra={"node": "train", "attempt": 1, "rank": 2, "exit_code": 1})
 
 Each line has "time" (seconds since the epoch), "monotonic" (seconds of a clock that all processes share), "process",
-"pid", "level", "logger", "event", and what `extra` holds. Events hold no value of a user's input or variable. Those at
-level INFO hold only names, states and numbers, so they are not searched for secrets, which is two thirds of the cost.
+"pid", "level", "logger", "event", and the keys of `extra`. Events contain no values of a user's inputs or variables.
+Events of level INFO contain only names, states and numbers, so they are not searched for secrets, which saves two
+thirds of the cost.
 """
 
 from __future__ import annotations
@@ -19,17 +20,18 @@ from collections.abc import Callable
 from typing import Any
 
 FILE = "engine.log"
-"""Name of the file in a run's folder."""
+"""The name of the file in a run's folder."""
 
 LEVEL_VARIABLE = "ALLRANKS_LOG"
-"""Variable with the level of the log: debug, info (the default), warning or error."""
+"""The variable with the log level: debug, info (the default), warning or error."""
 
 _ROOT = "allranks"
 _RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
 
 class _Lines(logging.Handler):
-    """Append each record to a file as one JSON object, in one write, so that lines of several processes do not mix."""
+    """Append each record to a file as one JSON object, in a single write, so that lines of several processes do not
+    mix."""
 
     def __init__(self, path: str, process: str, mask: Callable[[str], str]) -> None:
         super().__init__()
@@ -84,7 +86,7 @@ def start(path: str, process: str, mask: Callable[[str], str] = str) -> Callable
 
 
 def stop() -> None:
-    """Close the file of this process's log, if there is one."""
+    """Close the file of this process's log."""
     logger = logging.getLogger(_ROOT)
     for handler in [handler for handler in logger.handlers if isinstance(handler, _Lines)]:
         logger.removeHandler(handler)

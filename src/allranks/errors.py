@@ -19,17 +19,17 @@ class Level(str, Enum):
     """Azure ML accepts it, but it probably does not do what was intended."""
 
     ADVICE = "advice"
-    """It would be easier to use in the designer. The style of this project, which others need not share."""
+    """It would be easier to use in the designer. This is the style of this project, which others need not share."""
 
     MACHINE = "this machine"
-    """Only this machine lacks something, such as a package."""
+    """This machine lacks something, such as a package."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake in the user's input, found by a rule or while reading it.
+    """A mistake in the user's input, found by a rule or while reading it.
 
-    where:    the place, as precisely as it is known: "step train, key instance_count (pipeline.py:31)"
+    where:    the place, as precisely as possible: "step train, key instance_count (pipeline.py:31)"
     found:    what is there
     expected: what is allowed there
     fix:      what to do, as a sentence or a command
@@ -42,7 +42,7 @@ class Problem:
     found: str
     expected: str = ""
     fix: str = ""
-    # What is wrong does not depend on where it is explained.
+    # The explanation, the rule and the level do not make another problem.
     code: str = field(default="", compare=False)
     rule: str = field(default="", compare=False)
     level: Level = field(default=Level.ERROR, compare=False, kw_only=True)
@@ -100,11 +100,11 @@ class StepPlace:
 class Rule:
     """A rule of `allranks check`.
 
-    code:            the name by which a comment ignores it: ``# allranks: ignore CODE``
+    code:            the name in a comment that ignores it: ``# allranks: ignore CODE``
     what:            what it finds
-    source:          the document, the issue or the file of azure-ai-ml that says so
+    source:          the document, the issue or the file of azure-ai-ml that states it
     fix:             what to do
-    accepted_by_sdk: whether azure-ai-ml accepts what an error of this rule names. A comment can ignore such an error
+    accepted_by_sdk: whether azure-ai-ml accepts the errors of this rule. A comment can ignore such an error
     """
 
     code: str
@@ -116,7 +116,7 @@ class Rule:
 
     @classmethod
     def named(cls, code: str) -> Rule:
-        """Return a rule of rules.csv. Raise KeyError if the table has none of this name."""
+        """Return a rule of rules.csv. Raise KeyError if the table has none with this name."""
         return _rules()[code]
 
     @classmethod
@@ -127,22 +127,17 @@ class Rule:
     def warning(cls, code: str, what: str, source: str, fix: str) -> Rule:
         return cls(code, Level.WARNING, what, source, fix)
 
-    @classmethod
-    def of_style(cls, code: str, what: str, fix: str) -> Rule:
-        """Return advice in the style of this project, which has no other source."""
-        return cls(code, Level.ADVICE, what, "style", fix)
-
     @property
     def ignorable(self) -> bool:
         """Whether a comment can ignore its findings."""
         return self.level in (Level.WARNING, Level.ADVICE) or self.accepted_by_sdk
 
     def problem(self, where: str, found: str, expected: str = "", fix: str = "") -> Problem:
-        """Return a finding of this rule. fix: what to do in this place; by default the rule's fix."""
+        """Return a finding of this rule. fix: what to do here, by default the rule's fix"""
         return next(self.mark([Problem(where, found, expected, fix or self.fix)]))
 
     def mark(self, problems: Iterable[Problem]) -> Iterator[Problem]:
-        """Yield the problems as findings of this rule, except those of another one."""
+        """Yield the problems as findings of this rule, except findings of other rules."""
         for problem in problems:
             level = problem.level if problem.level is Level.MACHINE else self.level
             yield problem if problem.rule else replace(problem, rule=self.code, level=level, ignorable=self.ignorable)
@@ -150,7 +145,7 @@ class Rule:
 
 @cache
 def _rules() -> Mapping[str, Rule]:
-    import csv  # of use for checks only: the ranks import this module too
+    import csv  # takes 0.01 s to import on each rank, which makes no check
 
     with Path(__file__).with_name("rules.csv").open(encoding="utf-8", newline="") as file:
         _, *rows = csv.reader(file)
@@ -162,7 +157,7 @@ def _rules() -> Mapping[str, Rule]:
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "", *, cutoff: float = 0.6) -> str:
     """Return the fix for an unknown name: ``did you mean lr?``. otherwise: the fix if no known name is similar"""
-    from difflib import get_close_matches  # of no use to correct input
+    from difflib import get_close_matches  # takes 0.01 s to import, and correct input does not need it
 
     near = get_close_matches(name, list(known), n=1, cutoff=cutoff)
     return f"did you mean {near[0]}?" if near else otherwise

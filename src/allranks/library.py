@@ -1,4 +1,4 @@
-"""The components that come with allranks, each as a function that creates a step::
+"""The components of the library, each as a function that creates a step::
 
     from allranks.library import prepare_images, train_image_classifier
 
@@ -9,7 +9,7 @@ A function has the name of its component's folder. It takes the component's inpu
 the result of `load_component` does. Its attribute `component` is the SDK's component. A component is loaded when its
 function is first imported.
 
-The build makes library.pyi, which declares the same functions for editors and type checkers.
+The build creates library.pyi, which declares the same functions for editors and type checkers.
 """
 
 from __future__ import annotations

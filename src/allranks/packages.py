@@ -1,4 +1,4 @@
-"""Find what the packages beside this one add, by their entry points. A package is imported when it is used."""
+"""Find commands and hooks of the packages beside this one by their entry points. A package is imported when used."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KNOWN = {
         "Verify that a workspace gives the processes of a job what the local engine gives them.",
     ),
 }
-"""The extra that installs a command, and the command's line in the help."""
+"""The extra that installs each command, and the line of the command in the help."""
 
 HOOKED = {
     "faults": "lab",
@@ -38,7 +38,7 @@ HOOKED = {
     "load_ipython_extension": "client",
     "unload_ipython_extension": "client",
 }
-"""The extra that installs a hook."""
+"""The extra that installs each hook."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class EntryPoint:
 def entry_points(*, group: str) -> list[EntryPoint]:
     """Return the entry points of a group, of all packages on sys.path.
 
-    Not by importlib.metadata: `allranks --help` would take a third longer, most of it for the import of email.
+    importlib.metadata would make `allranks --help` a third slower, mostly because it imports email.
     """
     found: dict[str, EntryPoint] = {}
     for folder in dict.fromkeys(sys.path):
@@ -85,10 +85,7 @@ def summaries() -> dict[str, str]:
 
 
 def command(name: str) -> Any:
-    """Return the function or the Typer application of a command; None if no package has one of that name.
-
-    Raise PackageError.
-    """
+    """Return the function or Typer application of a command; None if no package has it. Raise PackageError."""
     extra = KNOWN[name][0] if name in KNOWN else ""
     return _load(COMMANDS, name, extra, f"allranks {name}") if extra or name in _found(COMMANDS) else None
 

@@ -2,8 +2,8 @@
 
 All patterns of the project are in this file. The shapes of tokens come from detect-secrets (Yelp, Apache 2.0), whose
 regular expressions have few false positives. Its detectors that guess (by entropy, by a keyword, by any public address)
-are not used: a masked text must stay readable. Added are the signatures and keys that Azure and its libraries print,
-and tokens used in machine learning that detect-secrets lacks, after the rules of gitleaks.
+are not used, because a masked text must stay readable. Added are the signatures and keys that Azure and its libraries
+print, and tokens used in machine learning that detect-secrets lacks, after the rules of gitleaks.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ MASK = "***"
 """The replacement for a secret."""
 
 _CACHED = 1 << 12
-"""Length of a text up to which its result is cached: those of messages and settings recur, those of logs do not."""
+"""Maximum length of a text whose result is cached: messages and settings recur, lines of logs do not."""
 
 SHORTEST = 6
-"""Minimum length of a value that is searched for in other texts. Shorter values occur by chance."""
+"""Minimum length of a value to search for in other texts. Shorter values occur by chance."""
 
 _LONG_LINE = 16
-"""Minimum length of a line of a value that is searched for without the others, such as a line of a private key."""
+"""Minimum length of a line of a value to search for without the other lines, such as a line of a private key."""
 
 _NAME = re.compile(
     r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|(?:API|ACCESS|ACCOUNT|PRIVATE|SHARED)?KEY|SAS)"
@@ -45,11 +45,10 @@ _NO_SECRET = re.compile(
     r")S?(?:_ID|_IDS)?$",
     re.IGNORECASE,
 )
-"""Names of a language model's tokens, of columns and of what else has a key that opens nothing."""
+"""Names of a language model's tokens, of columns and of other keys that are not secret."""
 _NEW_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|-")
 
-# Excludes references to variables, bindings, placeholders such as VALUE, masked values, and values that say that there
-# is none.
+# Excludes references to variables, bindings, placeholders such as VALUE, masked values, and words for no value.
 _VALUE = r"(?!\$|\*\*\*|<|\.\.\.|(?i:none|null|true|false|value)(?:[\s,;)}\]'\"&]|$))"
 
 
@@ -57,8 +56,8 @@ _VALUE = r"(?!\$|\*\*\*|<|\.\.\.|(?i:none|null|true|false|value)(?:[\s,;)}\]'\"&
 class Shape:
     """A kind of secret and its shape.
 
-    signs:   a text without any of these, in lower case, has no such secret; searching for them is much faster
-    pattern: its group `before` is kept, its group `name` must be the name of a secret, and the rest is the secret
+    signs:   a text without any of these, in lower case, has no such secret. Searching for them is much faster
+    pattern: the group `before` is kept, the group `name` must be the name of a secret, and the rest is the secret
     """
 
     kind: str
@@ -75,7 +74,7 @@ _PASSWORDS = (
     r"|pwd(?=[\"']?\s*[=:]\s*[\"']?[^/\s\"'])"
     r"|(?:access|refresh|(?<![a-z])id|user_?aml)_?token|credential_?secret|instrumentation_?key|secret"
 )
-# Without "token" alone, which the logs of language models are full of.
+# Without "token", which is frequent in the logs of language models.
 _TOKENS = "sastoken sas_token accesstoken access_token refreshtoken refresh_token idtoken id_token amltoken aml_token"
 
 _OWN = tuple(
@@ -93,7 +92,7 @@ _OWN = tuple(
             rf"(?i)(?P<before>\b{_SCHEME}[ \t]+)(?=[\w+/.:~-]*[\d=])[\w+/=.:~-]{{8,}}",
         ),
         ("a JSON web token", "eyj", r"\beyJ[\w-]{5,}\.[\w-]{5,}(?:\.[\w-]*)?"),
-        # Also in an address that is escaped twice.
+        # The address may be escaped twice.
         (
             "a shared access signature",
             "sig= sig%3d",
@@ -111,8 +110,8 @@ _OWN = tuple(
             f"signature secret assertion password passwd pwd instrumentation sasur sas_ur {_TOKENS}",
             rf"(?i)(?P<before>(?:{_PASSWORDS})[\"']?\s*[=:]\s*[\"']?){_VALUE}[^;&\s\"',}}]+",
         ),
-        # Also a user without a password, because addresses contain personal tokens in this form. In an address of Azure
-        # Storage it is a container.
+        # Includes a user without a password, because personal tokens have this form. In an address of Azure Storage,
+        # it is a container.
         (
             "a password in an address",
             "://",
@@ -137,7 +136,7 @@ _OWN = tuple(
         ("a token of Databricks", "dapi", r"\bdapi[0-9a-f]{32}(?:-\d)?\b"),
         ("a key of Google", "aiza", r"\bAIza[\w-]{35}"),
         ("a key of Anthropic", "sk-ant-", r"\bsk-ant-[\w-]{20,}"),
-        # By name: HF_TOKEN=..., --hf-token=..., and --hf-token ... if the next word is not prose.
+        # By the name: HF_TOKEN=..., --hf-token=..., and --hf-token ... if the next word is not prose.
         (
             "a secret",
             "=",
@@ -161,14 +160,14 @@ _MAY_BE_TOKEN = tuple(
         r"SG\.|pypi-|sq0csp-",
     )
 )
-"""In every text that a pattern of detect-secrets matches, one of these matches: most texts need no further search. They
-are searched for one by one, which is faster than one pattern of alternatives."""
+"""One of these matches every text that a pattern of detect-secrets matches, so most texts need no further search. They
+are separate because a single pattern of alternatives is slower."""
 
 _OVER_LINES = re.compile(r"-----BEGIN")
 _OVER_RETURNS = re.compile(r"aws|_authToken", re.IGNORECASE)
 """The beginnings of secrets that may extend over lines, and of those that may extend over carriage returns."""
 _LITERAL_DIGITS = re.compile(r"A0T|T0BlbkFJ|JQQJ0|GR0000000|sq0csp-|pypi-AgE|sha000-|%00|%0[df]", re.IGNORECASE)
-"""The parts of shapes that have literal digits, with 0 in place of each."""
+"""Parts of shapes with literal digits, with 0 in place of each digit."""
 _EXCEPTIONS = (_OVER_LINES, _OVER_RETURNS, _LITERAL_DIGITS)
 
 
@@ -191,12 +190,13 @@ def short(secret: str) -> str:  # noqa: ARG001
 
 
 def same_length(secret: str) -> str:
-    """Return as many asterisks as the secret has bytes in UTF-8, and its line ends: for a file whose offsets count."""
+    """Return as many asterisks as the secret has bytes in UTF-8, with its line ends: for a file whose offsets must not
+    change."""
     return "".join(each if each in "\r\n" else "*" * len(each.encode("utf-8", "surrogateescape")) for each in secret)
 
 
 def quoted(name: str, value: object) -> str:
-    """Return a value in quotation marks for a message, without secrets: ``***`` if its name is the name of one."""
+    """Return a value in quotation marks for a message, without secrets: ``***`` if its name is that of a secret."""
     return MASK if is_secret_name(name) else redact(repr(value))
 
 
@@ -211,8 +211,7 @@ def redact(text: str, known: Iterable[str] = (), mask: Mask = short) -> str:
 
 
 def replace_known(text: str, known: Iterable[str], mask: Mask = short) -> str:
-    """Return the text with the known values masked in all their forms, except those that are too short to search
-    for."""
+    """Return the text with the known values masked in all their forms, except values too short to search for."""
     for form in forms(frozenset(known)):
         text = text.replace(form, mask(form))
     return text
@@ -220,10 +219,10 @@ def replace_known(text: str, known: Iterable[str], mask: Mask = short) -> str:
 
 @lru_cache(maxsize=1 << 7)
 def forms(known: frozenset[str]) -> tuple[str, ...]:
-    """Return the texts that programs print for the known values, the longest first, because one may be part of another.
+    """Return the forms in which programs print the known values, the longest first, because one may be part of another.
 
-    These are the values, as they are and as literals of JSON and Python, in addresses, in HTML and in base64, and the
-    lines of a value that has several, each of which a logger may begin with a text of its own.
+    These are the values themselves, as literals of JSON and Python, in addresses, in HTML and in base64, and the lines
+    of a multi-line value, which a logger may print with a prefix.
     """
     found: set[str] = set()
     for value in known:
@@ -239,8 +238,8 @@ def forms(known: frozenset[str]) -> tuple[str, ...]:
 
 
 def _in_base64(data: bytes, encode: Callable[[bytes], bytes]) -> Iterator[str]:
-    """Yield what a value contributes to the base64 of a text that contains it, at each of the three alignments, such as
-    the password in the header of an HTTP request."""
+    """Yield the part of a value in the base64 of a text that contains it, for each of the three alignments, such as the
+    password in the header of an HTTP request."""
     for before in range(3):
         encoded = encode(bytes(before) + data).rstrip(b"=").decode()
         form = encoded[(0, 2, 3)[before] : len(encoded) - bool((before + len(data)) % 3)]
@@ -249,24 +248,24 @@ def _in_base64(data: bytes, encode: Callable[[bytes], bytes]) -> Iterator[str]:
 
 
 def secrets_in(text: str) -> dict[str, str]:
-    """Return the secrets in the text that have a known shape, each with its kind."""
+    """Return the secrets with a known shape in the text, each with its kind."""
     return dict(_redacted(text, short)[1])
 
 
 def may_have_secret(line: str) -> bool:
     """Return whether a line may have a secret with a known shape, given the line with 0 in place of every digit.
 
-    Most shapes take all digits alike, so the line is searched as any other text is. The answer is also yes for those
-    that do not, and where a secret may begin that extends over several lines.
+    Most shapes accept any digit, so the line is searched like any other text. The result is also True for shapes with
+    literal digits, and if a secret may begin that extends over several lines.
     """
     exception = any(pattern.search(line) for pattern in _EXCEPTIONS)
     return exception or bool(_redacted.__wrapped__(line, short)[1])
 
 
 def extends_over_lines(line: str, *, returns: bool) -> bool:
-    """Return whether a secret may begin in the line and end in a later one, other than a value after "=" or ":".
+    """Return whether a secret may begin in the line and end in a later one, except for a value after "=" or ":".
 
-    returns: whether lines of the text end with a carriage return alone
+    returns: whether lines of the text end with only a carriage return
     """
     return _OVER_LINES.search(line) is not None or (returns and _OVER_RETURNS.search(line) is not None)
 
@@ -302,8 +301,8 @@ def _replacement(kind: str, secrets: list[tuple[str, str]], mask: Mask, match: r
 
 @cache
 def _library() -> tuple[Shape, ...]:
-    """Return the shapes of detect-secrets, without the package that it verifies secrets with: requests, most of its
-    import."""
+    """Return the shapes of detect-secrets, without importing requests, which it uses to verify secrets and which takes
+    most of the time."""
     with DeferredImports(["requests"] if "requests" not in sys.modules else []):
         detectors = [
             (getattr(import_module(f"detect_secrets.plugins.{module}"), name), signs)

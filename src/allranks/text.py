@@ -1,4 +1,4 @@
-"""Times, numbers, sizes and ranks as texts; texts shortened, and without control characters."""
+"""Format times, numbers, sizes and ranks as text. Shorten texts, and remove control characters."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import time
 from collections.abc import Sequence
 
 NOTHING = "–"
-"""Displayed for a missing value."""
+"""Shown for a missing value."""
 
 _RANKS = 8
-"""Maximum number of ranks that are listed one by one."""
+"""Maximum number of ranks to list individually."""
 
 LONG = 100
-"""Length above which a reason is printed in full only once."""
+"""Length from which on a reason is printed in full only once."""
 
 _PATH = re.compile(
     r"(?<=['\"])(?:\w+:/)?/[^'\"]+(?=['\"])|(?<![\w/])[\w.~+:-]*/[^\s'\",;()\[\]<>]*[^\s'\",;:.()\[\]<>]"
@@ -92,7 +92,7 @@ def when(moment: float | None) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return the text, cut between words to about a line. Long paths lose folders in their middle; none is cut."""
+    """Return the text, cut between words to about a line. Long paths lose folders in the middle, but are not cut."""
     text = _PATH.sub(_without_middle, text) if len(text) > LONG else text
     if len(text) <= LONG:
         return text
@@ -112,7 +112,7 @@ def _without_middle(path: re.Match[str]) -> str:
 def plain(text: str) -> str:
     """Return the text without escape sequences, control characters and reordering marks.
 
-    Of a line that was rewritten with carriage returns, as by progress bars, the last state remains.
+    Of a line that was rewritten with carriage returns, such as a progress bar, the last state remains.
     """
     text = _ESCAPES.sub("", text.replace("\r\n", "\n"))
     if "\r" in text:

@@ -1,4 +1,4 @@
-"""The workspace folder, `.allranks/`: the store, the files of each run, code snapshots, MLflow's data."""
+"""The workspace folder, `.allranks/`: the store, the files of each run, code snapshots, and MLflow's data."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Workspace:
 
     @classmethod
     def at(cls, folder: Path | str | None = None) -> Workspace:
-        """Return the workspace at `folder`; by default `.allranks` in the nearest parent that has it, else in the
-        current folder."""
+        """Return the workspace at `folder`; by default `.allranks` in the current folder or its nearest parent that has
+        one."""
         if folder is not None:
             root = Path(folder).resolve()  # a step's instance may not have the link
         else:
@@ -64,7 +64,8 @@ class Workspace:
     file_digests = _Path("digests.db")
     """The database of the digests of files, which is only a cache."""
     reserve = _Path("reserve")
-    """A file that `allranks clean` removes first if the disk is full: removing runs from the store takes some room."""
+    """A file that `allranks clean` removes first on a full disk, because removing runs from the store needs some space.
+    """
     tracked_files = _Path("mlflow")
     """The folder of MLflow's artifacts and models."""
 
@@ -74,8 +75,8 @@ class Workspace:
 
     @property
     def tracking_uri(self) -> str:
-        """Return the URI of MLflow's metrics and models of this workspace."""
-        # Only what SQLAlchemy would decode or cut off: MLflow creates the folder that the URI names as it is.
+        """The URI of MLflow's metrics and models of this workspace."""
+        # Escape only what SQLAlchemy would decode or cut off: MLflow does not decode the name of the folder.
         return f"sqlite:///{self.root / 'mlflow.db'}".replace("%", "%25").replace("?", "%3F")
 
     def make(self) -> None:
@@ -137,8 +138,8 @@ def _owner(path: Path) -> str:
 
 
 def user_name(number: int) -> str:
-    """Return the name of a user; the number as text if it has none."""
-    import pwd  # not on Windows
+    """Return the name of a user, or the number as text if it has none."""
+    import pwd  # Windows does not have it
 
     try:
         return pwd.getpwuid(number).pw_name
@@ -147,10 +148,10 @@ def user_name(number: int) -> str:
 
 
 def private_file(path: Path) -> None:
-    """Make a file readable by its user only; create it, empty, if necessary.
+    """Make a file readable by its user only, and create it if necessary.
 
-    SQLite gives a database's mode to its journals too. If the file cannot be created or belongs to another user,
-    opening it later raises the error.
+    SQLite gives its journals the same mode. If the file cannot be created or belongs to another user, opening it later
+    raises the error.
     """
     with contextlib.suppress(OSError):
         try:
@@ -164,7 +165,7 @@ def private_file(path: Path) -> None:
 
 
 def write_file(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a file atomically: a reader finds the earlier or the new text, never a part.
+    """Write a file atomically: a reader finds either the earlier or the new text.
 
     Raise OSError if the file cannot be written. No temporary file remains then.
     """

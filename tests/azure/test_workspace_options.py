@@ -124,4 +124,4 @@ def test_a_folder_of_runs_is_no_workspace(here: Path) -> None:
 
 def test_a_workspace_and_a_registry() -> None:
     with pytest.raises(InputError, match="remove one of the options"):
-        AzureOptions(workspace="ws").of("reg")
+        AzureOptions(workspace="ws").options("reg")

@@ -116,7 +116,7 @@ def _import() -> None:
     import dateutil.rrule  # noqa: F401
     import pydantic  # noqa: F401
 
-    import allranks.api.layout
+    import allranks.api.steps
     import allranks.catalog
     import allranks.catalog.functions
     import allranks.cli.commands.check

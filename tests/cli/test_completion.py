@@ -37,7 +37,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def complete(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Complete:
-    """Return what is proposed for the last of the words, in this process."""
+    """Return what is proposed for the last of the words, in this process, whose other tests run commands."""
+    monkeypatch.setattr("allranks.cli.lazy_group._COMPLETION_DEFERS", ())
 
     def proposals(*words: str) -> list[str]:
         monkeypatch.setenv("_ALLRANKS_COMPLETE", "complete_bash")

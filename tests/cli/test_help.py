@@ -60,6 +60,7 @@ def test_help_imports_neither_commands_nor_rich(tmp_path: Path) -> None:
         "allranks.cli.lazy_group",
         "allranks.cli.main",
         "allranks.cli.streams",
+        "allranks.deferred_imports",
         "allranks.errors",
         "allranks.local",
         "allranks.local.stop_signals",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from allranks.cli.commands.why import why
-from allranks.cli.views.problems import problems_text
+from allranks.cli.console import problems_text
 from allranks.errors import InputError, Problem
 from allranks.history.records import Status, Verdict
 from allranks.history.store import Store
@@ -56,7 +56,7 @@ def test_what_the_code_of_a_failed_step_lacks(tmp_path: Path, capsys: pytest.Cap
     note = f"{LEFT_OUT} train: .env (settings with secrets)"
     with Store(place.database) as store:
         store.add_run(make_run(step, status=Status.FAILED, notes=["instances are on loopback", note]), "")
-    why("calm_otter", workspace=tmp_path)
+    why("calm_otter", folder=tmp_path)
     assert capsys.readouterr().out.splitlines()[-1] == note
 
 
@@ -88,7 +88,7 @@ def test_a_run_of_which_no_step_has_failed(
     with Store(place.database) as store:
         store.add_run(make_run(make_step("train", straggler=straggler), status=status), "")
     with pytest.raises(InputError, match=found) as raised:
-        why("calm_otter", workspace=tmp_path)
+        why("calm_otter", folder=tmp_path)
     assert fix in str(raised.value)
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from allranks.catalog import variants
 from allranks.catalog.find import find_specs, run_target
-from allranks.catalog.variant_specs import merged, variants_of
+from allranks.catalog.variants import merged, variants_of
 from allranks.cli.main import app
 from allranks.errors import InputError
 from component_projects import YAML, make

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from allranks.hardware.cuda import RELEASES
+from allranks.hardware.sizes import RELEASES
 from allranks.plan.environment import Environment, cuda_version
 from allranks.sdk.build_context import context_of
 

@@ -7,8 +7,7 @@ from datetime import date
 import pytest
 
 from allranks.hardware import traps
-from allranks.hardware.cuda import CAPABILITIES, has_bfloat16, releases_of, runs_on
-from allranks.hardware.sizes import find, sizes
+from allranks.hardware.sizes import CAPABILITIES, find, has_bfloat16, releases_of, runs_on, sizes
 
 
 def test_every_gpu_of_nvidia_has_its_compute_capability() -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from allranks.errors import InputError
-from allranks.history import assets, locks, stored
-from allranks.history.assets import RegisteredAsset
+from allranks.history import locks, registered, stored
 from allranks.history.cleaning import LEFTOVER, RUN, SNAPSHOT, CleaningPlan, clean, plan_cleaning
 from allranks.history.records import RunRecord, Status
+from allranks.history.registered import RegisteredAsset
 from allranks.history.store import Store
 from allranks.plan.graph import Code, Step
 from allranks.plan.ports import Output
@@ -32,7 +32,7 @@ def planned(workspace: Workspace, keep: int = 0, **options: object) -> CleaningP
 
 
 def names(plan: CleaningPlan, kind: str) -> set[str]:
-    return {removal.name for removal in plan.removals if removal.kind == kind}
+    return {removal.path.name for removal in plan.removals if removal.kind == kind}
 
 
 def test_a_workspace_that_does_not_exist_has_nothing(workspace: Workspace) -> None:
@@ -104,7 +104,7 @@ def test_a_run_whose_data_is_registered_stays(workspace: Workspace, run_steps: R
     record = run_steps(STEP)
     path = Path(record.step("a").outputs[0].path)
     with Store(workspace.database) as store:
-        assets.add(store.connection, RegisteredAsset("data", "d", "1", path, 1.0))
+        registered.add(store.connection, RegisteredAsset("data", "d", "1", path, 1.0))
     plan = planned(workspace)
     assert names(plan, RUN) == set()
     assert "registered" in plan.kept[0][1]
@@ -119,10 +119,10 @@ def test_snapshots_that_a_plan_needs_stay(workspace: Workspace, run_steps: Runs)
     run_steps(replace(STEP, code=code))
     plans = [f'{{"folder": "{"2" * 64}"}}']
     plan = planned(workspace, keep=1, plans=plans)
-    assert names(plan, SNAPSHOT) == {f"snapshots/{'3' * 64}"}
+    assert names(plan, SNAPSHOT) == {"3" * 64}
     clean(workspace, plan)
     assert sorted(path.name[0] for path in workspace.snapshots.iterdir()) == ["1", "2"]
-    assert names(planned(workspace, plans=plans), SNAPSHOT) == {f"snapshots/{'1' * 64}"}
+    assert names(planned(workspace, plans=plans), SNAPSHOT) == {"1" * 64}
 
 
 def test_folders_that_no_run_has_go_unless_they_are_recent(workspace: Workspace, run_steps: Runs) -> None:
@@ -130,7 +130,7 @@ def test_folders_that_no_run_has_go_unless_they_are_recent(workspace: Workspace,
     for name in ("lost", "starting"):
         (workspace.run_folder(name)).mkdir()
     with locks.hold(workspace.run_folder("starting")):
-        assert names(planned(workspace, keep=1), LEFTOVER) == {"runs/lost"}
+        assert names(planned(workspace, keep=1), LEFTOVER) == {"lost"}
         assert plan_cleaning(workspace, before=LATER, keep=1) == CleaningPlan()
         clean(workspace, planned(workspace, keep=1))
     assert not workspace.run_folder("lost").exists()

@@ -7,6 +7,7 @@ from pathlib import Path
 from allranks.history import records
 from allranks.history.formatting import elapsed
 from allranks.history.observer import Observer
+from allranks.history.page.items import items_of
 from allranks.history.page.timeline import Block, timeline
 from allranks.history.recorder import RunRecorder
 from allranks.history.records import Execution, RunRecord, Status
@@ -46,7 +47,8 @@ def test_the_duration_of_a_resumed_run_has_no_idle_time() -> None:
 
 
 def test_the_timeline_shows_the_attempt_before_the_run_was_resumed() -> None:
-    drawn = timeline(resumed(), BEGIN + 9 * HOUR)
+    run = resumed()
+    drawn = timeline(run, BEGIN + 9 * HOUR, items_of(run.steps))
     assert drawn is not None
     (block,) = drawn.parts
     assert isinstance(block, Block)

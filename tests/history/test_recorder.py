@@ -27,11 +27,11 @@ def test_the_results_of_a_run_are_the_last_values_that_say_most(tmp_path: Path) 
         )
         recorder.add_points(steps[1], {"accuracy": [Point(0, 0.75, 0.0)]})
         recorder.ended()
-        (saved,) = store.runs(steps=False)
+        (saved,) = store.each_run(steps=False)
         assert saved.results == {"accuracy": 0.75}
         recorder.forget_points(steps[1])
         recorder.ended()  # as after `resume`
-        assert store.runs(steps=False)[0].results == {"accuracy": 0.5}
+        assert next(store.each_run(steps=False)).results == {"accuracy": 0.5}
 
 
 def test_changes_of_steps_are_saved_together_soon_and_before_anything_that_depends_on_them(tmp_path: Path) -> None:

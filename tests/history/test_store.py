@@ -146,7 +146,7 @@ def test_a_run_is_found_by_the_beginning_of_its_id(store: Store) -> None:
 def test_runs_are_listed_the_newest_first(store: Store) -> None:
     for number in range(3):
         store.add_run(_record(f"r{number}", float(number)), dumps(PLAN))
-    assert [run.id for run in store.runs()] == ["r2", "r1", "r0"]
+    assert [run.id for run in store.each_run()] == ["r2", "r1", "r0"]
 
 
 def test_results_are_found_by_their_key(store: Store) -> None:

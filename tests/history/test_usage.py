@@ -58,7 +58,7 @@ def test_samples_are_stored_and_read_when_asked_for(tmp_path: Path, run: RunReco
         store.save_step(run, step)
         found = store.run("r")
         assert [node.usage for node in found.steps] == [{}, {}]
-        assert [node.usage for node in store.runs()[0].steps] == [{}, {}]
+        assert [node.usage for node in next(store.each_run()).steps] == [{}, {}]
         store.load_usage(found)
         assert found.step("train").usage == step.usage
         assert found.step("other").usage == {}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from allranks.api import run
-from allranks.history import assets
+from allranks.history import registered
 from allranks.history.store import Store
 from pipeline_files import write
 
@@ -80,9 +80,9 @@ def test_versions(here: Path) -> None:
         run.run("named.yml", force_rerun=force, **options).wait(check=False)
     with Store(here / ".allranks" / "allranks.db") as store:
         versions = {
-            name: assets.versions(store.connection, kind, name)
+            name: registered.versions(store.connection, kind, name)
             for kind in ("data", "model")
-            for name in assets.names(store.connection, kind)
+            for name in registered.names(store.connection, kind)
         }
     assert {name: [each.version for each in found] for name, found in versions.items()} == {
         "words": ["4"],

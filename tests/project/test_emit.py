@@ -15,9 +15,8 @@ from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Plan
 from allranks.plan.reader import read_plan
-from allranks.project.emit import emit
 from allranks.project.script_job import ENVIRONMENTS, ScriptJob, script_job
-from allranks.project.script_plan import plan_of
+from allranks.project.script_plan import emit, plan_of
 from allranks.workspace import Workspace
 from allranks_command import content
 

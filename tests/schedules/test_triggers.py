@@ -203,7 +203,7 @@ def test_a_schedule_in_a_notebook_that_creates_it(tmp_path: Path) -> None:
     ("name", "text", "said"),
     [
         ("a.py", HEAD, "it declares no schedule"),
-        ("a.py", HEAD + "x = made('x')\ny = made('x')\n", "declares one of that name too"),
+        ("a.py", HEAD + "x = made('x')\ny = made('x')\n", "declares one with this name too"),
         ("a.py", HEAD + "x = made('x', 'garbage')\n", r"schedule x, key trigger.expression \(.*a.py:x\)"),
         ("a.py", HEAD + "x = made('no spaces')\n", "letters, digits"),
         ("a.py", HEAD + "def x() -> JobSchedule:\n    return 1 / 0\n", r"a.py:\d+: ZeroDivisionError"),

@@ -1,7 +1,7 @@
-"""Execute a run in a process of its own, so that it does not depend on the caller's event loop, signals or threads.
+"""Execute a run in a separate process, so that it does not depend on the caller's event loop, signals or threads.
 
-The engine gets the run on standard input, reports on standard output as JSON, one object per line, and stops the run
-when standard input is closed: a run does not outlive the process that started it, unless it is detached.
+The engine reads the run from standard input, and reports on standard output as JSON, one object per line. It stops the
+run when standard input is closed: a run ends with the process that started it, unless it is detached.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class EngineError(RuntimeError):
 
 @dataclass
 class EngineProcess:
-    """The process that executes a run. errors: what it prints to standard error; stopping: whether it must stop"""
+    """The process that executes a run. errors: its standard error; stopping: whether it was asked to stop"""
 
     process: subprocess.Popen[str]
     errors: IO[bytes]
     stopping: bool = False
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until the process has ended, for at most `seconds`. Return whether it has."""
+        """Wait for the end of the process, for at most `seconds`. Return whether it has ended."""
         try:
             self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -70,13 +70,13 @@ class EngineProcess:
 
 
 def start(plan: Plan, workspace: Workspace, options: Options, *, detached: bool = False) -> tuple[str, EngineProcess]:
-    """Start a run in a new process. Return its id after it has been created, and the process.
+    """Start a run in a new process. Return its id, after the run has been created, and the process.
 
     detached: whether the run continues when this process ends
 
     Raise InputError if the run cannot start here, EngineError if the engine fails.
     """
-    # The caller sees the download, which may take long.
+    # A download may take long, so this process does it, whose output the caller sees.
     plan, _ = provided(plan, workspace, offline=options.offline, sample=options.sample)
     errors = tempfile.TemporaryFile(prefix="allranks-")  # noqa: SIM115  # it is read when the engine has ended
     process = subprocess.Popen(
@@ -111,7 +111,7 @@ def start(plan: Plan, workspace: Workspace, options: Options, *, detached: bool 
 
 
 class _Announcer(Observer):
-    """Reports the id of the run when it has been created."""
+    """Report the id of the run when it has been created."""
 
     def started(self, run: RunRecord) -> None:
         _report({"run": run.id})

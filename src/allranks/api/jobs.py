@@ -28,13 +28,13 @@ from allranks.sdk.python_jobs import as_texts
 from allranks.workspace import Workspace
 
 _READING = threading.Lock()
-"""Held while the SDK, which is patched for the whole process, reads a job."""
+"""Held while the SDK reads a job, because patches of the SDK apply to the whole process."""
 
 Warn = Callable[[Sequence[Problem]], object]
 """Is called with warnings."""
 
 Report = Callable[[str, str], None]
-"""Is called while an environment is being made: with its name, and what happens."""
+"""Is called while an environment is being made, with its name and the progress."""
 
 
 def silent(*_: object) -> None:
@@ -46,7 +46,7 @@ class Checked(Findings):
     """The result of a check.
 
     plan:  the compiled pipeline; None if the job cannot be read, or a file has several jobs
-    plans: those of all jobs of the file that can be read
+    plans: the plans of all readable jobs of the file
     """
 
     plan: Plan | None = None
@@ -54,7 +54,7 @@ class Checked(Findings):
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """The job cannot run until they are solved."""
+        """The errors, which prevent the job from running."""
         return self.errors
 
     def __bool__(self) -> bool:
@@ -71,14 +71,14 @@ def check(
     stand_ins: Mapping[str, str | os.PathLike[str]] | None = None,
     folder: Path | str | None = None,
 ) -> Checked:
-    """Check a job without running it, and return its problems and warnings. Do not raise an error for them.
+    """Check a job without running it. Return its problems and warnings instead of raising them.
 
-    job:    the path of a file (``FILE[:NAME]``), the name of a component, a job of azure-ai-ml, or a function with
-            ``@dsl.pipeline``; of a Python file without a name, every job is checked
-    inputs: values of the job's inputs
-    stand_ins: by step, the folder with its outputs, so that it need not run
-    folder: the workspace, which contains registered assets; default: the `.allranks` folder of the current folder or a
-            parent
+    job:       the path of a file (``FILE[:NAME]``), the name of a component, a job of azure-ai-ml, or a function with
+               ``@dsl.pipeline``. Without a name, every job of a Python file is checked
+    inputs:    values of the job's inputs
+    stand_ins: by step, the folder with its outputs, so that the step need not run
+    folder:    the workspace, which contains registered assets; default: the `.allranks` folder of the current folder or
+               a parent
     """
     try:
         job, texts, workspace = resolved(job), texts_of(inputs, stand_ins), Workspace.at(folder)
@@ -92,7 +92,7 @@ def check(
 
 
 def _read_each(job: Any, texts: Mapping[str, str], snapshots: Path, workspace: Workspace) -> list[Plan | InputError]:
-    """Return the plan of each job, or what is wrong with it. A file of Python without a name may have several."""
+    """Return the plan of each job, or the error. A Python file without a name may have several jobs."""
     try:
         if is_path(job) and os.fspath(job).endswith(SUFFIXES) and not texts:
             with _READING:
@@ -103,13 +103,13 @@ def _read_each(job: Any, texts: Mapping[str, str], snapshots: Path, workspace: W
 
 
 def _found(plan: Plan | InputError) -> Iterator[Problem]:
-    """Yield what is wrong with a plan, or why there is none."""
+    """Yield the problems of a plan, or of a job without one."""
     if isinstance(plan, InputError):
         yield from plan.problems
         return
     of_plan = findings(plan)
     yield from of_plan.found
-    # A count that no cluster has is one mistake, not two.
+    # Do not report an impossible count a second time.
     lacking = requirements.of_machine(plan, is_possible=not (of_plan.errors or of_plan.machine))
     lacking += gpus.problems(plan, gpus.AUTO, gpus.found(os.environ))
     yield from (replace(problem, level=Level.MACHINE) for problem in lacking)
@@ -127,7 +127,7 @@ def read(
 ) -> Plan:
     """Return the plan of a job, with its code copied into the workspace.
 
-    options: those of the run: how its environments are realised, and what it needs of this machine
+    options: those of the run, which define how its environments are made and what it needs of this machine
     report:  is called while an environment is being made
     warn:    is called with the warnings
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from markupsafe import Markup
 
 from allranks.history.curves import headline
 from allranks.history.formatting import SYMBOLS, elapsed
 from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.text import duration, number, plain
 
-if TYPE_CHECKING:
-    from markupsafe import Markup
-
 ROWS = 40
-"""Maximum number of steps in the table. Those that run or failed come first."""
+"""Maximum number of steps in the table. Running and failed steps come first."""
 
 _COLORS = {
     Status.COMPLETED: "#2e9e5b",
@@ -28,12 +28,10 @@ _COLORS = {
     Status.CANCELED: "#c78a1b",
     Status.INTERRUPTED: "#c78a1b",
 }
-
-
 _URGENT = (Status.RUNNING, Status.PREPARING, Status.FAILED)
 
 _displays: dict[str, list[Any]] = {}
-"""Where jobs were displayed, by the ids of their runs."""
+"""The displays of jobs, by the ids of their runs."""
 
 
 @dataclass
@@ -49,16 +47,15 @@ class NotebookView:
         is_over: waits for a number of seconds
         frame:   seconds between two updates
         """
-        end = None if timeout is None else time.monotonic() + timeout
+        end = math.inf if timeout is None else time.monotonic() + timeout
         while True:
-            left = frame if end is None else min(frame, end - time.monotonic())
-            over = is_over(max(left, 0))
+            over = is_over(max(min(frame, end - time.monotonic()), 0))
             self.update()
-            if over or (end is not None and time.monotonic() >= end):
+            if over or time.monotonic() >= end:
                 return over
 
     def update(self) -> None:
-        """Show the current state, also where the run's job was displayed."""
+        """Show the current state, also in each display of the run's job."""
         record = self.read()
         for display in (self.display, *_displays.get(record.id, ())):
             display.update(_cell(record))
@@ -78,7 +75,8 @@ def shown(read: Callable[[], RunRecord]) -> Iterator[NotebookView | None]:
 
 
 def show_jobs(kind: type, find: Callable[[Any], RunRecord | None]) -> None:
-    """Display jobs in a notebook as `shown` does. kind: their class. find: returns the run of a job, None if unknown"""
+    """Display jobs in a notebook as `shown` does. kind: their class. find: returns the run of a job; None if it is
+    unknown"""
 
     def show(job: Any) -> None:
         record = find(job)
@@ -98,24 +96,21 @@ def _shell() -> Any:
 
 
 def _display(record: RunRecord) -> Any:
-    """Display a run, and return the handle by which it is updated."""
-    from IPython import display
+    from IPython import display  # only the kernel of a notebook has it
 
     show: Any = display.display  # without types
     return show(_cell(record), display_id=True)
 
 
 def _cell(record: RunRecord) -> Any:
-    from IPython import display
+    from IPython import display  # only the kernel of a notebook has it
 
     cell: Any = display.HTML  # without types
     return cell(html(record))
 
 
 def html(record: RunRecord) -> str:
-    """Return the state of a run as HTML, with a table of its steps."""
-    from markupsafe import Markup
-
+    """Return the state of a run, with a table of its steps, as HTML."""
     urgent = [step for step in record.steps if step.status in _URGENT]
     others = [step for step in record.steps if step.status not in _URGENT]
     shown_steps = {id(step) for step in (*urgent, *others)[:ROWS]}
@@ -128,8 +123,6 @@ def html(record: RunRecord) -> str:
 
 
 def _rows(steps: list[StepRecord]) -> Markup:
-    from markupsafe import Markup
-
     left = Markup("text-align:left")
     rows = Markup("")
     for step in steps:

@@ -31,9 +31,9 @@ def resume(
 ) -> RunRecord:
     """Resume a run that did not finish. Return its record after all its processes have ended.
 
-    latest_code: whether to read the pipeline's file again. Finished steps whose code and inputs have not changed keep
-                 their results. Otherwise the run continues with the plan and the code that it started with
-    inputs:      new values of inputs, as text; only with `latest_code`
+    latest_code: whether to read the pipeline's file again. Completed steps whose code and inputs have not changed keep
+                 their results. Otherwise the run continues with the plan and code that it started with
+    inputs:      new values of inputs, as text; to resume, only with `latest_code`
     warn:        is called with the warnings
     report:      is called while an environment is being made
 
@@ -70,14 +70,8 @@ def rerun(
 ) -> RunRecord:
     """Run a run's pipeline again, as a new run. Return its record after all its processes have ended.
 
-    The steps that the selection of the options reuses have their results of that run.
-
-    latest_code: whether to read the pipeline's file again. Otherwise the new run has the plan and code of the run
-    inputs:      new values of inputs, as text. The others are those of the run
-    warn:        is called with the warnings
-    report:      is called while an environment is being made
-
-    Raise InputError if it cannot run.
+    Steps that the selection of the options reuses have the results of that run. The parameters are those of `resume`;
+    without `latest_code`, the new run has the plan and code of that run. Raise InputError if it cannot run.
     """
     record = stored.run(workspace, identity)
     engine.require_local(record)

@@ -9,11 +9,12 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from allranks.api import jobs, notebook_view
-from allranks.api.engine_process import start
+from allranks.api.engine_process import EngineProcess, start
 from allranks.api.notebook_view import html
+from allranks.errors import Problem
 from allranks.history import locks, stored
 from allranks.history.formatting import cause, reason
 from allranks.history.log_reader import print_logs
@@ -24,26 +25,19 @@ from allranks.local.options import Options
 from allranks.project.script_job import script_job
 from allranks.workspace import Workspace
 
-if TYPE_CHECKING:
-    from allranks.api.engine_process import EngineProcess
-    from allranks.errors import Problem
-
 _FRAME = 0.5
 """Seconds between two frames of the view in a notebook."""
 
 _started: dict[str, EngineProcess] = {}
-"""The engines that this process has started, by the id of their run. They stop when nothing refers to them."""
+"""The engines that this process has started, by the ids of their runs. An engine stops when nothing refers to it."""
 
 
 class RunFailedError(RuntimeError):
-    """Raised if an awaited run has failed or was canceled. The message names the failed rank and the reason."""
+    """An awaited run has failed or was canceled. The message names the failed rank and the reason."""
 
 
 class Run:
-    """A run of a workspace.
-
-    Every property is read when it is used, so it shows the current state.
-    """
+    """A run of a workspace. Every property is read when it is used, so that it is current."""
 
     def __init__(self, id: str, workspace: Workspace) -> None:
         self.id = id
@@ -58,7 +52,7 @@ class Run:
 
     @property
     def record(self) -> RunRecord:
-        """The run with its steps, as it is stored."""
+        """The run with its steps, as stored."""
         return stored.run(self._workspace, self.id)
 
     @property
@@ -85,8 +79,8 @@ class Run:
 
     @property
     def outputs(self) -> dict[str, str]:
-        """The outputs of the pipeline, by name: absolute paths, and the text of integers, numbers, strings and
-        booleans. The outputs of a step are in ``run.steps[...].outputs``."""
+        """The outputs of the pipeline, by name: absolute paths, and values of primitives as text. The outputs of a step
+        are in ``run.steps[...].outputs``."""
         return dict(self.record.outputs)
 
     @property
@@ -160,7 +154,6 @@ class Run:
         return ended
 
     def _stop(self) -> None:
-        """Stop the run. A second interrupt kills its ranks at once."""
         engine = _started.get(self.id)
         if engine is None:
             return
@@ -218,7 +211,7 @@ def run(
                  or rows; default: all
     faults:      injected once each, such as ``kill:rank=3,step=20`` or ``evict:instance=1,after=10s``, as
                  ``allranks run --fault`` takes them; needs the package allranks-lab
-    environment: how environments are realised here, unless ``allranks.yaml`` says so: host (this Python), venv (the
+    environment: how environments are made here, unless ``allranks.yaml`` says so: host (this Python), venv (the
                  pip packages of the definition), conda, container, or auto: the first that is true to it
     stand_ins:   by step, the folder with its outputs, so that it need not run: an entry for each, or its only output
     folder:      the workspace; default: the `.allranks` folder of the current folder or a parent
@@ -230,12 +223,7 @@ def run(
     texts = jobs.texts_of(inputs, stand_ins)
     job = jobs.resolved(job)
     options = Options(
-        instances,
-        force_rerun,
-        retries,
-        slots,
-        str(gpus),
-        track,
+        *(instances, force_rerun, retries, slots, str(gpus), track),
         target=jobs.target_of(job),
         settings=texts,
         cold=cold,
@@ -268,8 +256,9 @@ def launch(
     """Start a script on this machine as Azure ML would, and return its run without waiting for it.
 
     script:       a Python file, a shell script, or an executable file
-    arguments:    of the script. ``{NAME}`` in one is the path of an input or output. One that no argument names is
-                  added as ``--NAME PATH``, unless the script reads AZURE_ML_INPUT_NAME or AZURE_ML_OUTPUT_NAME
+    arguments:    of the script. ``{NAME}`` stands for the path of an input or output. An input or output that no
+                  argument names is added as ``--NAME PATH``, unless the script reads AZURE_ML_INPUT_NAME or
+                  AZURE_ML_OUTPUT_NAME
     layout:       INSTANCESxPROCESSES, such as ``2x4``; default: 1 instance, with a process for each GPU of `size`
     distribution: pytorch (the default), mpi, torchrun, accelerate, deepspeed, tensorflow or ray
     inputs:       folders and files of data, by name
@@ -323,7 +312,7 @@ def _failure(record: RunRecord) -> str:
 
 @atexit.register
 def _wait_for_all() -> None:
-    """Wait for the runs that a script has started, as for threads. An interrupt stops them, also one that has ended the
+    """Wait for the runs that a script has started, as for threads. An interrupt stops them, even one that has ended the
     script."""
     if getattr(sys, "last_type", None) is KeyboardInterrupt:
         for engine in _started.values():

@@ -24,7 +24,7 @@ class Changes:
     """The changes. An empty value leaves the job unchanged.
 
     compute: a cluster for the steps that do not name one
-    size:    serverless: the size of every step; sizes: of steps by name
+    size:    run serverless: the size of every step; sizes: of steps by name
     """
 
     compute: str = ""
@@ -52,8 +52,8 @@ def parse_sizes(given: list[str]) -> tuple[str, dict[str, str]]:
 def size_name(text: str, where: str) -> str:
     """Return the size as Azure writes it, ignoring case. Raise InputError, with similar names, if it is not a size.
 
-    A size that is not in the table of `allranks doctor --sizes` is returned too: the workspace says whether its region
-    has it.
+    A size that is missing in the table of `allranks doctor --sizes` is returned too: the workspace checks whether its
+    region has it.
     """
     known = sizes.known(text)
     match = _SIZE.fullmatch(text.strip())
@@ -69,7 +69,7 @@ def unchecked_sizes(changes: Changes) -> list[str]:
 
 
 def apply(job: Any, changes: Changes) -> None:
-    """Change the SDK's job. Raise InputError for a step that the job does not have or that has no size."""
+    """Change the SDK's job. Raise InputError for a step that the job does not have, or that has no size."""
     if changes.experiment:
         job.experiment_name = changes.experiment
     if changes.display_name:
@@ -77,12 +77,12 @@ def apply(job: Any, changes: Changes) -> None:
     if changes.tags:
         job.tags = {**(job.tags or {}), **changes.tags}
     if changes.compute:
-        place(job, changes.compute)
+        set_compute(job, changes.compute)
     if changes.size or changes.sizes:
         _resize(job, changes)
 
 
-def place(job: Any, compute: str) -> None:
+def set_compute(job: Any, compute: str) -> None:
     """Set the cluster for the steps of the SDK's job that do not name one."""
     if not isinstance(job, internals.PipelineJob):
         job.compute = compute
@@ -98,13 +98,13 @@ def _resize(job: Any, changes: Changes) -> None:
             step = next(iter(changes.sizes))
             raise InputError(Problem(f"--size {step}=...", "the job has no steps", "--size SIZE"))
         _set_size(job, changes.size)
-        place(job, SERVERLESS)
+        set_compute(job, SERVERLESS)
         return
     nodes = dict(job.jobs.items())
     if unknown := [step for step in changes.sizes if step not in nodes]:
         expected = f"one of: {', '.join(nodes)}"
         raise InputError.of(Problem(f"--size {step}=...", "there is no such step", expected) for step in unknown)
-    place(job, SERVERLESS)
+    set_compute(job, SERVERLESS)
     for name, node in nodes.items():
         size = changes.sizes.get(name, changes.size)
         if not size or type(node).__name__ not in ("Command", "Parallel", "Sweep"):
@@ -116,33 +116,27 @@ def _resize(job: Any, changes: Changes) -> None:
 
 
 def _set_size(node: Any, size: str) -> None:
-    """Set a new object, because steps initially share the object of their component."""
+    """Set new resources, because steps initially share those of their component."""
     old = node.resources or getattr(node.component, "resources", None)
-    settings = {
-        name: value
-        for name in ("instance_count", "shm_size", "docker_args", "properties", "locations", "max_instance_count")
-        if (value := getattr(old, name, None)) is not None
-    }
+    names = ("instance_count", "shm_size", "docker_args", "properties", "locations", "max_instance_count")
+    settings = {name: getattr(old, name) for name in names if getattr(old, name, None) is not None}
     node.resources = internals.JobResourceConfiguration(instance_type=size, **settings)
 
 
 def cluster_sizes(client: Any) -> dict[str, str]:
     """Return the sizes of the workspace's computes by their names in lower case. Raise AzureError."""
     with service_errors("listing the computes of the workspace"):
-        return {
-            str(compute.name).lower(): str(size)
-            for compute in client.compute.list()
-            if (size := getattr(compute, "size", None))
-        }
+        computes = list(client.compute.list())
+    return {str(each.name).lower(): str(each.size) for each in computes if getattr(each, "size", None)}
 
 
 def set_sizes(job: Any, clusters: Mapping[str, str]) -> None:
-    """Set ALLRANKS_SIZE in each step of the SDK's job whose size is known, also in nested pipelines.
+    """Set ALLRANKS_SIZE in each step of the SDK's job whose size is known, including those of nested pipelines.
 
     clusters: from `cluster_sizes`; empty if no cluster's size is known
 
-    A step that sets the variable itself keeps it. Sizes without GPUs need no network settings, and get none. The trials
-    of a registered component recognise the hardware: a sweep in a pipeline has no environment variables of its own.
+    A step that sets the variable keeps its value. Sizes without GPUs need no network settings, so they are not set. The
+    trials of a registered component recognise the hardware, because a sweep in a pipeline has no environment variables.
     """
     for step in job_steps(job):
         if (set_in := _SETTERS.get(step.kind)) is None:

@@ -21,10 +21,10 @@ _WITH_COMPUTE = "--compute NAME, or --size SIZE for serverless"
 
 
 def of_sizes(required: list[Requirements], clusters: Mapping[str, str] = MappingProxyType({})) -> list[Problem]:
-    """Return the problems of steps on their sizes, without contacting Azure: more processes than GPUs, a CUDA that does
-    not run on the GPUs, missing InfiniBand. Unknown sizes have none.
+    """Return the problems of steps on their sizes, without contacting Azure: more processes than GPUs, an unsupported
+    CUDA version, missing InfiniBand. Unknown sizes have none.
 
-    clusters: the sizes of clusters by their names in lower case, if known
+    clusters: the known sizes of clusters by their names in lower case
     """
     found: list[Problem] = []
     for step in required:
@@ -36,7 +36,7 @@ def of_sizes(required: list[Requirements], clusters: Mapping[str, str] = Mapping
 
 
 def of_compute(steps: Sequence[str]) -> list[Problem]:
-    """Return one problem for all steps for which no compute is named."""
+    """Return a problem for all steps without a compute."""
     if not steps:
         return []
     where = f"step {steps[0]}" if len(steps) == 1 else f"steps {', '.join(steps)}"
@@ -49,7 +49,7 @@ def _no_compute(where: str, more: str = "") -> list[Problem]:
 
 
 def of_workspace(client: Any, required: list[Requirements]) -> list[Problem]:
-    """Return what the workspace lacks for the steps. client: the SDK's MLClient. Raise AzureError or InputError."""
+    """Return the problems of the steps in the workspace. client: the SDK's MLClient. Raise AzureError or InputError."""
     return [
         *(problem for step in required if not step.compute and not step.size for problem in _no_compute(step.where)),
         *_of_computes(client, required),
@@ -75,7 +75,7 @@ def _of_size(step: Requirements, size: sizes.Size) -> Iterator[Problem]:
 
 
 def unrehearsed(client: Any, required: list[Requirements]) -> list[Problem]:
-    """Return a warning for the steps that run on low-priority instances, of a job whose trainings were not rehearsed.
+    """Return a warning for the steps on low-priority instances of a job whose trainings were not rehearsed.
 
     Raise AzureError or InputError.
     """
@@ -96,7 +96,7 @@ def unrehearsed(client: Any, required: list[Requirements]) -> list[Problem]:
 def _of_computes(client: Any, required: list[Requirements]) -> Iterator[Problem]:
     by_name: dict[str, list[Requirements]] = {}
     for step in required:
-        # The service knows the computes of other workspaces.
+        # The service checks computes of other workspaces.
         if (compute := ComputeId.parse(step.compute)).is_of(client.workspace_name):
             by_name.setdefault(compute.name, []).append(step)
     if not by_name:
@@ -128,13 +128,12 @@ def _of_cluster(step: Requirements, cluster: Any) -> Iterator[Problem]:
             "set fewer, or let the cluster grow: az ml compute update --max-instances",
             code="quota",
         )
-    size = sizes.known(getattr(cluster, "size", None) or "")
-    if size is not None:
+    if (size := sizes.known(getattr(cluster, "size", None) or "")) is not None:
         yield from _of_size(step, size)
 
 
 def _of_assets(operations: Any, kind: str, required: list[Requirements]) -> Iterator[Problem]:
-    """Check that assets named ``azureml:NAME:VERSION`` exist. Assets of registries are checked by the service."""
+    """Check that assets named ``azureml:NAME:VERSION`` exist. The service checks assets of registries."""
     named = dict.fromkeys(text for step in required if (text := getattr(step, kind)))
     for text in named:
         match = _ASSET.fullmatch(text)
@@ -146,7 +145,7 @@ def _of_assets(operations: Any, kind: str, required: list[Requirements]) -> Iter
 
 
 def _missing(operations: Any, kind: str, match: re.Match[str]) -> tuple[str, str, str] | None:
-    from azure.core.exceptions import ResourceNotFoundError
+    from azure.core.exceptions import ResourceNotFoundError  # takes 0.1 s to import
 
     name, version = match["name"], match["version"]
     with service_errors(f"looking up {kind} {name}"):
@@ -164,7 +163,7 @@ def _missing(operations: Any, kind: str, match: re.Match[str]) -> tuple[str, str
 
 
 def core_limit(usages: Iterable[Any], family: str, *, low_priority: bool) -> tuple[int, str] | None:
-    """Return the lowest limit that applies to a family of sizes, and what it is a limit of; None if there is none.
+    """Return the lowest limit of a family of sizes, and the cores that it limits; None if there is no limit.
 
     usages: the SDK's Usage entities, as ``client.compute.list_usage`` yields them
     """
@@ -185,8 +184,8 @@ def core_limit(usages: Iterable[Any], family: str, *, low_priority: bool) -> tup
 def of_quota(client: Any, required: list[Requirements]) -> Iterator[Problem]:
     """Yield the serverless steps that exceed the total quota. Quota that is in use now only delays a step.
 
-    The service returns a row for each family of sizes, rows for the totals of the region by priority, and the same
-    again for the workspace, where -1 means that the workspace has no limit of its own.
+    The service returns a row for each family of sizes, rows for the totals of the region by priority, and the same rows
+    for the workspace, where -1 means that it has no limit.
 
     client: the SDK's MLClient. Raise AzureError or InputError.
     """

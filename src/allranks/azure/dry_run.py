@@ -1,7 +1,6 @@
 """Build the request that would submit a job, without contacting Azure.
 
-azure-ai-ml builds the request itself. This module replaces Azure's responses to the SDK: every asset exists. Nothing is
-sent.
+azure-ai-ml builds the request. This module replaces Azure's responses, so that every asset exists and nothing is sent.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ from allranks.sdk.offline_client import Credential
 from allranks.sdk.session import entry
 
 NO_COMPUTE = "COMPUTE_NAME"
-"""Placeholder for the compute of steps that name none."""
+"""Placeholder for the compute of steps without one."""
 
 _NO_CACHE = "AZURE_ML_DISABLE_ON_DISK_CACHE"
-"""Disables the SDK's cache on disk of components that it has registered."""
+"""Disables the SDK's on-disk cache of registered components."""
 _JOBS = "/jobs/"
 
 
 def body_of(job: Any, workspace: WorkspaceName) -> dict[str, Any]:
     """Return the body of the PUT that would submit the SDK's job to the workspace.
 
-    Ids are derived from content. Two values are known to the service only: the version behind a label such as
-    ``azureml:NAME@latest``, so it stays a label; and the name that the service generates when code is first uploaded,
-    on which the versions of the components with that code depend. Those versions differ here, but are the same for the
-    same content. Raise InputError if the SDK rejects the job.
+    Ids are derived from content. Only the service knows two values: the version behind a label such as
+    ``azureml:NAME@latest``, which stays a label; and the name that the service generates when code is first uploaded,
+    on which the versions of components with that code depend. These versions differ, but are equal for equal content.
+    Raise InputError if the SDK rejects the job.
     """
     service = _OfflineTransport()
     options = {"transport": service, "show_progress": False, "enable_telemetry": False}
@@ -69,9 +68,6 @@ class _OfflineTransport:
     def close(self) -> None:
         return None
 
-    def sleep(self, seconds: float) -> None:
-        raise AssertionError(f"nothing is to be waited for, not {seconds} s")
-
     def send(self, request: Any, **_: Any) -> Any:
         address = urlsplit(request.url)
         path, query = unquote(address.path), dict(parse_qsl(address.query))
@@ -85,9 +81,9 @@ class _OfflineTransport:
 
 def _answer(method: str, path: str, query: dict[str, str], body: dict[str, Any]) -> dict[str, Any]:
     if method == "GET" and path.endswith("/versions"):
-        # Code is requested by its content and found; other assets by a label, which is used as the version.
+        # Code is requested by its content, other assets by a label, which becomes the version.
         kind, code, _ = path.partition("/codes/")
-        # The service generates a name when code is first uploaded. Here the same code has the same name.
+        # The service generates a name when code is first uploaded. Here, equal code has an equal name.
         name = uuid.uuid5(uuid.NAMESPACE_OID, query.get("hash", ""))
         asset_path = f"{kind}{code}{name}/versions/1" if code else f"{path}/latest"
         return {"value": [_resource(asset_path, {})]}
@@ -108,7 +104,7 @@ def _resource(path: str, body: dict[str, Any]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _nothing_uploaded() -> Iterator[None]:
-    """Disable uploads. Local data and build contexts are uploaded by a different client."""
+    """Disable uploads. The SDK uploads local data and build contexts with another client."""
     utilities = internals.artifacts
 
     def uploaded(

@@ -1,4 +1,4 @@
-"""The steps of a job, their computes, and what they require of a workspace."""
+"""The steps of a job, their computes, and their requirements of a workspace."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _ARM = re.compile(
 class JobStep:
     """A node other than a nested pipeline: a step, or a decision between steps.
 
-    path:    its name, after those of the pipelines that it is in; "" for a job by itself
-    node:    the SDK's
-    compute: as the job names it: the step's own, else that of the innermost pipeline that has one; "" if none has
+    path:    its name, after those of its pipelines; "" for a job by itself
+    node:    the SDK's node
+    compute: its own, else that of the innermost pipeline with a compute; "" if there is none
     """
 
     path: str
@@ -44,7 +44,7 @@ class JobStep:
 
     @property
     def size(self) -> str:
-        """The size that the step or its component names; "" if none."""
+        """The size that the step or its component names; "" if there is none."""
         resources = internals.resources(self.node) or getattr(self.node, "resources", None)
         resources = resources or getattr(internals.component(self.node), "resources", None)
         size = getattr(resources, "instance_type", None)
@@ -52,7 +52,7 @@ class JobStep:
 
 
 def job_steps(job: Any) -> Iterator[JobStep]:
-    """Yield the steps of the SDK's job, also those of nested pipelines. A job without steps is its only step."""
+    """Yield the steps of the SDK's job, including those of nested pipelines. A job without steps is its only step."""
     return _steps("", job, "")
 
 
@@ -68,7 +68,7 @@ def _steps(path: str, node: Any, inherited: str) -> Iterator[JobStep]:
 
 
 def _nodes(job: Any) -> Mapping[str, Any] | None:
-    """Return the nodes of a pipeline job or of a node that is a pipeline component on this machine; None for a step."""
+    """Return the nodes of a pipeline job, or of a node with a local pipeline component; None for a step."""
     if isinstance(job, internals.PipelineJob):
         return dict(job.jobs)
     inner = getattr(internals.component(job), "jobs", None)
@@ -83,9 +83,9 @@ def _compute_name(compute: Any) -> str:
 class ComputeId:
     """The compute that a job names.
 
-    name:      the name of the compute, or `SERVERLESS`, or `LOCAL`; "" if none is given
+    name:      the name of the compute, or `SERVERLESS`, or `LOCAL`; "" if there is none
     workspace: the workspace of an ARM id; "" if only a name is given
-    in_workspace: whether it is a compute of a workspace; a virtual cluster is not
+    in_workspace: whether it is a compute of a workspace, not a virtual cluster
     """
 
     name: str
@@ -103,12 +103,12 @@ class ComputeId:
 
     @property
     def is_cluster(self) -> bool:
-        """Return whether it is a named compute of a workspace. An expression is known only when the job runs."""
+        """Whether it is a named compute of a workspace. An expression is evaluated only when the job runs."""
         reserved = self.name.lower() in ("", SERVERLESS, LOCAL) or "${{" in self.name
         return self.in_workspace and not reserved
 
     def is_of(self, workspace: str) -> bool:
-        """Return whether it is a compute of the workspace of that name, ignoring case."""
+        """Return whether it is a compute of the workspace with a name, ignoring case."""
         return self.is_cluster and self.workspace.lower() in ("", workspace.lower())
 
 
@@ -116,16 +116,16 @@ class ComputeId:
 class Requirements:
     """The requirements of one step.
 
-    where:       the step, as named in messages
-    compute:     of the step or of the job; "" if none is named
-    size:        the size that the step names; "" if none
+    where:       the step, for messages
+    compute:     of the step or of the job; "" if there is none
+    size:        the size that the step names; "" if there is none
     instances:   the number of instances
     low_priority: whether it runs on low-priority (spot) instances
     processes:   ranks per instance if the platform starts every rank; else None
-    environment: as the step names it: "azureml:pytorch:3"; "" if it is uploaded with the job
+    environment: the step's reference: "azureml:pytorch:3"; "" if it is uploaded with the job
     component:   likewise
-    cuda:        the CUDA version of its environment; "" if unknown or none
-    infiniband:  whether its environment variables ask for InfiniBand
+    cuda:        the CUDA version of its environment; "" if there is none or it is unknown
+    infiniband:  whether its environment variables request InfiniBand
     """
 
     where: str
@@ -141,10 +141,11 @@ class Requirements:
 
 
 def requirements(job: Any, graph: Graph) -> list[Requirements]:
-    """Return what each step of the SDK's job requires, also those of nested pipelines. A command job is its only step.
+    """Return the requirements of each step of the SDK's job, including those of nested pipelines. A command job is its
+    only step.
 
-    graph: of the job's plan. A step that it does not have, such as a sweep of a
-           registered component, is read by itself
+    graph: of the job's plan. A step that is missing in it, such as a sweep of a registered component, is read
+           separately
     """
     planned = dict(_by_path(graph))
     if not isinstance(job, internals.PipelineJob) and len(planned) == 1:
@@ -153,7 +154,7 @@ def requirements(job: Any, graph: Graph) -> list[Requirements]:
 
 
 def _by_path(graph: Graph, path: str = "") -> Iterator[tuple[str, Step]]:
-    """Yield the steps of a graph with their paths in the SDK's job, which has the body of a loop beside the loop."""
+    """Yield the steps of a graph by their paths in the SDK's job, where the body of a loop is beside the loop."""
     for node in graph.nodes:
         inner = node.body if isinstance(node, (DoWhile, ParallelFor, Sweep)) else node
         if isinstance(inner, Step):
@@ -165,7 +166,7 @@ def _by_path(graph: Graph, path: str = "") -> Iterator[tuple[str, Step]]:
 def _of_step(step: JobStep, planned: Step | None) -> Requirements:
     node, component = step.node, internals.component(step.node)
     environment = vars(node).get("environment") or getattr(component, "environment", None)
-    # Any attribute of a node exists: only those of its class have a meaning.
+    # A node has every attribute. Only those of its class have a meaning.
     queue = node.queue_settings if hasattr(type(node), "queue_settings") else None
     processes, cuda, infiniband = None, "", False
     if planned is not None:

@@ -8,29 +8,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from allranks.azure.errors import service_errors
-from allranks.azure.workspace import quiet_uploads
+from allranks.azure.workspace import WorkspaceName, quiet_uploads
 from allranks.history.log_redaction import redacted
 from allranks.history.node_records import graph_records
 from allranks.history.records import RunRecord, Status, StepRecord, Submission, Verdict
 from allranks.history.store import Store
 from allranks.plan import codec
+from allranks.plan.graph import Plan
 from allranks.plan.secrets import hidden
 from allranks.sdk import internals
 from allranks.secrets import redact, same_length
 from allranks.workspace import Workspace
 
-if TYPE_CHECKING:
-    from allranks.azure.workspace import WorkspaceName
-    from allranks.plan.graph import Plan
-
 LOGS = "user_logs/"
 
 _PIECE = 64 * 1024
-"""Bytes of a log that are searched for secrets at a time."""
-
 _REUSED = "azureml.reusedrunid"
 _RESULT = "allranks.result"
 
@@ -43,8 +38,8 @@ class JobState:
     status:      the service's status
     error:       the service's message about the failure
     reused_from: the job of a step whose result was reused; "" if the step ran
-    result:      the line in its tag allranks.result, in which its code reports its result
-    steps:       of a pipeline, those that exist already
+    result:      the line in its tag allranks.result, which its code sets
+    steps:       the existing steps of a pipeline
     """
 
     name: str
@@ -74,8 +69,8 @@ def state(client: Any, name: str, *, steps: bool = True) -> JobState:
 
 
 def logs(client: Any, name: str) -> dict[str, str]:
-    """Return the URLs of the logs that a job has so far, by name, such as ``user_logs/std_log.txt``. The URLs are
-    secrets. Raise InputError or AzureError."""
+    """Return the URLs, which are secrets, of the existing logs of a job by name, such as ``user_logs/std_log.txt``.
+    Raise InputError or AzureError."""
     with service_errors(f"requesting the logs of {name}"):
         log_files = internals.run_details(client, name).log_files or {}
     return {log: address for log, address in log_files.items() if log.startswith(LOGS) and _is_safe(log)}
@@ -88,8 +83,8 @@ def download(client: Any, found: Mapping[str, str], folder: Path, *, ended: bool
     ended: whether the logs are complete. Otherwise an unfinished line is left for the next download, because a secret
            in it may be unfinished too
 
-    A log never ends in the middle of a response. Return whether every log exists: the service lists a log before its
-    first line is written. Raise InputError or AzureError.
+    Return whether every log exists: the service lists a log before its first line is written. Raise InputError or
+    AzureError.
     """
     exists = True
     for log, address in found.items():
@@ -104,7 +99,7 @@ def download_output(client: Any, name: str, output: str, folder: Path) -> bool:
 
     Raise InputError or AzureError.
     """
-    from azure.core.exceptions import ResourceNotFoundError
+    from azure.core.exceptions import ResourceNotFoundError  # takes 0.1 s to import
 
     with service_errors(f"downloading output {output} of {name}"), quiet_uploads():
         try:
@@ -117,7 +112,7 @@ def download_output(client: Any, name: str, output: str, folder: Path) -> bool:
 def cancel(client: Any, name: str) -> None:
     """Request the cancellation of the job, which takes some time. Raise InputError or AzureError.
 
-    The SDK's poller is not started: nothing would wait for it, and it would continue in its own thread.
+    The SDK's poller is not started, because it would continue in a thread without a caller.
     """
     with service_errors(f"canceling {name}"):
         client.jobs.begin_cancel(name, polling=False)
@@ -146,15 +141,14 @@ def _moment(moment: datetime | None) -> float | None:
 
 
 def _is_safe(log: str) -> bool:
-    """Return whether a file of that name would be inside its folder."""
     path = PurePosixPath(log)
     return not path.is_absolute() and ".." not in path.parts and re.search(r"[\x00\\]", log) is None
 
 
 def _append(client: Any, address: str, path: Path, ended: bool) -> bool:
-    from azure.core.exceptions import HttpResponseError
+    from azure.core.exceptions import HttpResponseError  # takes 0.1 s to import
 
-    # The stored file is as long as that part of the log on Azure ML.
+    # The file is as long as the downloaded part of the log.
     size = path.stat().st_size if path.exists() else 0
     response = internals.requests(client).get(address, headers={"Range": f"bytes={size}-"} if size else {})
     if response.status_code == 404:
@@ -237,7 +231,7 @@ def update_record(record: RunRecord, state: JobState) -> list[StepRecord]:
 
 
 def _is_changed(step: StepRecord, job: JobState) -> bool:
-    """Update a step by its job. Return whether its status has changed."""
+    """Update a step from its job. Return whether its status has changed."""
     before, step.status = step.status, run_status(job.status)
     step.mlflow_run_id = job.name
     step.started, step.ended = job.started, job.ended
@@ -249,7 +243,7 @@ def _is_changed(step: StepRecord, job: JobState) -> bool:
 
 
 def run_status(word: str) -> Status:
-    """Return the status for the service's word. Its states before and after a job's execution are Running."""
+    """Return the status for the service's status. Its states before and after a job's execution are Running."""
     return _STATES.get(word, Status.RUNNING)
 
 
@@ -272,7 +266,7 @@ def _matched(record: RunRecord, state: JobState) -> Iterator[tuple[JobState, Ste
 
 
 def _unplanned(record: RunRecord, name: str) -> StepRecord:
-    """Add a step that the plan lacks: a trial, or one of a kind that cannot be planned on this machine."""
+    """Add a step that the plan lacks: a trial, or a step of a kind that this machine cannot plan."""
     folder = Path(record.folder) / re.sub(r"[^\w.-]", "_", name)
     step = StepRecord(name, name, "", "", 1, 1, folder=str(folder))
     record.add(step)
@@ -280,5 +274,5 @@ def _unplanned(record: RunRecord, name: str) -> StepRecord:
 
 
 def is_pipeline(record: RunRecord) -> bool:
-    """Return whether the record belongs to a submitted pipeline, whose steps are jobs of their own."""
+    """Return whether the record is of a submitted pipeline, whose steps are separate jobs."""
     return record.submitted is not None and record.submitted.pipeline

@@ -1,7 +1,7 @@
 """Apply declared schedules to an Azure ML workspace. Unchanged schedules are skipped.
 
-A schedule's properties hold a digest of what was applied: its trigger, its texts, and the request that would submit its
-pipeline, in which the versions of code and components are derived from their content.
+A schedule's properties hold a digest of the applied content: its trigger, its texts, and the request that would submit
+its pipeline, in which the versions of code and components are derived from their content.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from allranks.azure.changes import cluster_sizes, place, set_sizes
+from allranks.azure.changes import cluster_sizes, set_compute, set_sizes
 from allranks.azure.checks import of_sizes
 from allranks.azure.dry_run import body_of
 from allranks.azure.errors import service_errors
@@ -32,7 +32,7 @@ from allranks.sdk.compilation import job_request
 from allranks.sdk.session import session
 
 DIGEST, DECLARED_IN = "allranks.digest", "allranks.declared_in"
-"""The properties of a schedule that hold the digest of what was applied, and its file."""
+"""The properties of a schedule with the digest of the applied content, and with its file."""
 
 CREATE, UPDATE, KEEP, DELETE = "create", "update", "unchanged", "delete"
 
@@ -41,9 +41,9 @@ CREATE, UPDATE, KEEP, DELETE = "create", "update", "unchanged", "delete"
 class Applied:
     """A schedule of the workspace.
 
-    trigger:     None for a kind that is not supported, such as a monitor's
-    digest:      of what was applied; empty if it was not applied by allranks
-    declared_in: the file that declares it; empty likewise
+    trigger:     None for an unsupported kind, such as a monitor's
+    digest:      of the applied content; "" if allranks has not applied it
+    declared_in: the file that declares it; "" likewise
     """
 
     name: str
@@ -66,7 +66,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Change:
-    """The change of one schedule. digest: of its new content; empty for one that is deleted"""
+    """The change of one schedule. digest: of its new content; "" for a deleted one"""
 
     name: str
     action: str
@@ -100,10 +100,10 @@ def _applied(entity: Any) -> Applied:
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be applied to a workspace.
+    """The schedules to apply to a workspace.
 
-    target:  the file or the folder that declares the schedules; None: the project's `pipelines`
-    compute: the cluster for the steps that do not name one
+    target:  the file or folder that declares them; None: the project's `pipelines`
+    compute: the cluster for steps without a compute
     prune:   whether to delete schedules that were applied from the same files and are no longer declared
     """
 
@@ -114,7 +114,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a workspace: its schedules, and the sizes of its clusters, by their names."""
+    """The schedules of a workspace, and the sizes of its clusters, by name."""
 
     workspace: WorkspaceName
     schedules: Mapping[str, Applied]
@@ -122,7 +122,7 @@ class Known:
 
 
 def known_of(client: Any, workspace: WorkspaceName) -> Known:
-    """Return what the service knows."""
+    """Return the schedules and clusters of a workspace."""
     with session():
         clusters = cluster_sizes(client)
     return Known(workspace, applied(client), clusters)
@@ -131,8 +131,8 @@ def known_of(client: Any, workspace: WorkspaceName) -> Known:
 def changes(order: Order, known: Known) -> list[Change]:
     """Return the changes that applying an order would make.
 
-    Raise InputError for a schedule that is invalid or has ended, and for steps without a compute, or on a size that
-    cannot run them.
+    Raise InputError for a schedule that is invalid or has ended, and for steps without a compute or with an unsuitable
+    size.
     """
     with session():
         declared = _declared(order, known)
@@ -152,11 +152,11 @@ def changes(order: Order, known: Known) -> list[Change]:
 
 
 def apply(client: Any, order: Order, known: Known, planned: Sequence[Change], done: Callable[[Change], None]) -> None:
-    """Make the changes of an order, one after the other.
+    """Make the changes of an order, in sequence.
 
-    done: is called after each change, including schedules that are unchanged
+    done: is called after each change, including unchanged schedules
 
-    Raise the errors of `service_errors`. Earlier changes remain, and are not repeated by the next call.
+    Raise the errors of `service_errors`. Completed changes remain, and the next call does not repeat them.
     """
     with session():
         # Read again: computing the digests has added ids to the first entities.
@@ -171,7 +171,7 @@ def apply(client: Any, order: Order, known: Known, planned: Sequence[Change], do
 
 
 def switch(client: Any, existing: Mapping[str, Applied], name: str, *, on: bool) -> bool:
-    """Enable or disable a schedule. Return whether that changed it. Raise InputError if it does not exist."""
+    """Enable or disable a schedule. Return whether its state has changed. Raise InputError if it does not exist."""
     schedule = named(existing, name)
     if schedule.enabled is on:
         return False
@@ -183,7 +183,7 @@ def switch(client: Any, existing: Mapping[str, Applied], name: str, *, on: bool)
 
 
 def delete(client: Any, schedule: Applied) -> None:
-    """Delete a schedule. Azure ML requires that it is disabled first."""
+    """Delete a schedule. Azure ML requires disabling it first."""
     with session(), service_errors(f"deleting schedule {schedule.name}"):
         if schedule.enabled:
             client.schedules.begin_disable(schedule.name).result()
@@ -191,7 +191,7 @@ def delete(client: Any, schedule: Applied) -> None:
 
 
 def named(existing: Mapping[str, Applied], name: str) -> Applied:
-    """Return the workspace's schedule of that name. Raise InputError if it does not exist."""
+    """Return the workspace's schedule with a name. Raise InputError if it does not exist."""
     if name in existing:
         return existing[name]
     expected = f"one of {', '.join(sorted(existing))}" if existing else "none: the workspace has no schedules"
@@ -200,7 +200,7 @@ def named(existing: Mapping[str, Applied], name: str) -> Applied:
 
 
 def trigger_differs(declared: Trigger, other: Trigger | None) -> bool:
-    """Return whether the workspace's trigger is different. A start that is not declared is set by the service."""
+    """Return whether the workspace's trigger is different. The service sets a start that is not declared."""
     if other is None:
         return True
     return replace(other, start=None) != declared if declared.start is None else other != declared
@@ -220,7 +220,7 @@ def _change(declared: Declared, known: Known) -> Change:
             differences.append(Difference(key, getattr(other, key), getattr(schedule, key)))
     if not differences and digest != other.digest:
         before = "as applied" if other.digest else "not applied by this command"
-        differences.append(Difference("create_job", before, "its pipeline, its inputs or its code changed"))
+        differences.append(Difference("create_job", before, "its pipeline, its inputs or its code have changed"))
     return Change(schedule.name, UPDATE if differences else KEEP, tuple(differences), digest)
 
 
@@ -234,7 +234,7 @@ def _put(client: Any, declared: Declared, digest: str, other: Applied | None) ->
 
 
 def _declared(order: Order, known: Known) -> tuple[Declared, ...]:
-    """Return the declared schedules with every step's compute and size, as `allranks submit` sends them.
+    """Return the declared schedules with the compute and size of every step, as `allranks submit` sends them.
 
     Raise InputError for steps without a compute.
     """
@@ -242,7 +242,7 @@ def _declared(order: Order, known: Known) -> tuple[Declared, ...]:
     if order.compute:
         for each in declared:
             if hasattr(each.entity.create_job, "compute"):
-                place(each.entity.create_job, order.compute)
+                set_compute(each.entity.create_job, order.compute)
     problems, fix = [], "--compute NAME; or name one in the pipeline: settings.default_compute"
     for each in declared:
         job = each.entity.create_job
@@ -259,9 +259,9 @@ def _declared(order: Order, known: Known) -> tuple[Declared, ...]:
 
 
 def _digest(declared: Declared, workspace: WorkspaceName) -> str:
-    """Return the digest of everything that a PUT would change. Adds ids to the entity's job."""
+    """Return the digest of everything that a PUT would change. Add ids to the entity's job."""
     schedule, job = declared.schedule, declared.entity.create_job
-    # Ignore the commit; ignore the default of the experiment's name, which is that of the current folder.
+    # Ignore the commit, and the experiment's name, whose default is the name of the current folder.
     ignored = {"properties", "experimentName"}
     if not getattr(job, "display_name", None):
         ignored.add("displayName")  # the SDK makes one up for each request
@@ -289,7 +289,7 @@ def _ended(declared: Declared, now: datetime) -> Problem | None:
 
 
 def _misplaced(declared: Declared, clusters: Mapping[str, str]) -> Iterator[Problem]:
-    """Yield the problems of the steps on the sizes of their computes; none of a job of the workspace."""
+    """Yield the problems of the steps on the sizes of their computes; none for a job of the workspace."""
     schedule = declared.schedule
     job = OpenJob(declared.entity.create_job, schedule.where, lambda _: None)
     if isinstance(job.job, str):
@@ -300,7 +300,7 @@ def _misplaced(declared: Declared, clusters: Mapping[str, str]) -> Iterator[Prob
 
 
 def _files(declared: Iterable[Declared], target: Path | None) -> Callable[[str], bool]:
-    """Return a function that checks whether a recorded file is one of those that were read."""
+    """Return a function that checks whether a recorded file is one of the declaring files."""
     if target is not None and target.is_file():
         return lambda file: file == _file(str(target))
     folder = target or Path(next(iter(declared)).schedule.file).parent

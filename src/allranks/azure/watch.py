@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from allranks.azure import runs
 from allranks.azure.errors import AzureError, NotFoundError, RejectedSignInError, SignInError, service_errors
@@ -17,38 +17,36 @@ from allranks.contract import logs
 from allranks.errors import InputError, Problem
 from allranks.history import stored
 from allranks.history.log_reader import tail
+from allranks.history.observer import Observer
 from allranks.history.records import RankRecord, RunRecord, StepRecord, Verdict
 from allranks.history.store import Store
 from allranks.sdk import session
 from allranks.verdict import judge
 from allranks.workspace import Workspace
 
-if TYPE_CHECKING:
-    from allranks.history.observer import Observer
-
 STOPPED = {"NotResponding": "its instances have stopped sending heartbeats", "Paused": "it is paused"}
-"""The states in which a run neither ends nor continues by itself, and after which the SDK's stream ends too."""
+"""States in which a run neither ends nor continues by itself. The SDK's stream ends after them too."""
 
 POLL = 2.0
 """Seconds between two requests while the run changes."""
 
 POLL_MAX = 30.0
-"""Seconds between two requests while nothing changes, or while they fail."""
+"""Seconds between two requests while nothing changes, or while requests fail."""
 
 PATIENCE = 5
-"""Number of failed requests in a row after which watching ends."""
+"""Number of consecutive failed requests after which watching ends."""
 
 UNKNOWN_PATIENCE = 12
-"""The same while run history does not have the run: it may return 404 for a minute after the job is accepted."""
+"""The same number while run history does not have the run: it may return 404 for a minute after a job is accepted."""
 
 SIGN_IN_PATIENCE = 120
-"""The same while the sign-in has expired: an hour, to sign in again in another terminal."""
+"""The same number while the sign-in has expired: an hour, to sign in again in another terminal."""
 
-_GROWTH = 1.5
+_SIGN_IN_ERRORS = (SignInError, RejectedSignInError)
 
 
 class Polling:
-    """The intervals and the patience of one watch: when to request the state again, and which failures end it.
+    """When to request the state of a watched run again, and which failures end watching.
 
     delay: seconds until the next request
     """
@@ -60,18 +58,18 @@ class Polling:
         self._noted = ""
 
     def succeeded(self, *, changed: bool) -> None:
-        """Continue after an answer. changed: whether the run has changed since the last one"""
+        """Continue after a response. changed: whether the run has changed since the previous one"""
         self._known, self._failures, self._noted = True, 0, ""
         self.delay = POLL if changed else self._longer()
 
     def failed(self, error: AzureError | InputError) -> Iterator[str]:
-        """Yield a note for the user if it differs from the last one. Raise the error if watching ends with it."""
+        """Yield a note for the user if it differs from the previous one. Raise the error if it ends watching."""
         self._failures += 1
         if self._failures > self._patience(error):
             raise error
         self.delay = self._longer()
         problem = error.problem if isinstance(error, AzureError) else error.problems[0]
-        fix = "; sign in again, and watching continues" if _is_sign_in(error) else ""
+        fix = "; sign in again, and watching continues" if isinstance(error, _SIGN_IN_ERRORS) else ""
         if (note := f"{problem.found}{fix}") != self._noted:
             self._noted = note
             yield note
@@ -79,20 +77,16 @@ class Polling:
     def _patience(self, error: AzureError | InputError) -> int:
         if isinstance(error, AzureError):
             return PATIENCE
-        if _is_sign_in(error):
+        if isinstance(error, _SIGN_IN_ERRORS):
             return SIGN_IN_PATIENCE
         return UNKNOWN_PATIENCE if isinstance(error, NotFoundError) and not self._known else 0
 
     def _longer(self) -> float:
-        return min(self.delay * _GROWTH, POLL_MAX)
-
-
-def _is_sign_in(error: AzureError | InputError) -> bool:
-    return isinstance(error, (SignInError, RejectedSignInError))
+        return min(self.delay * 1.5, POLL_MAX)
 
 
 def finder(folder: Path | None) -> Callable[[str], RunRecord]:
-    """Return a function that finds a run of the workspace folder, and updates a submitted one with its logs.
+    """Return a function that finds a run of the workspace folder, and updates a submitted run with its logs.
 
     That function raises InputError if there is no such run, and AzureError.
     """
@@ -132,8 +126,8 @@ def refresh(client: Any, workspace: Workspace, record: RunRecord) -> None:
 def watch(client: Any, workspace: Workspace, record: RunRecord, watcher: Observer) -> None:
     """Report the changes of the run to the watcher until the run ends.
 
-    Raise InputError or AzureError if the state cannot be requested for longer than `Polling` allows, and AzureError for
-    a run that has stopped without an end.
+    Raise InputError or AzureError if the state cannot be requested for longer than `Polling` allows, and AzureError if
+    the run has stopped without ending.
     """
     watcher.started(record)
     polling = Polling()
@@ -167,7 +161,6 @@ def _save(workspace: Workspace, record: RunRecord) -> None:
 
 @contextlib.contextmanager
 def _locked(workspace: Workspace, record: RunRecord) -> Iterator[None]:
-    """Prevent other processes from downloading the same logs at the same time."""
     path = workspace.runs / f"{record.id}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
@@ -188,7 +181,7 @@ def _download_logs(client: Any, record: RunRecord) -> None:
         step.ranks = _ranks(step)
         if step.verdict is not None:
             step.verdict = _with_log(step, step.verdict)
-        # A log that is listed and cannot be read is requested again by the next command.
+        # The next command requests a listed log again that could not be read.
         if ended and exist:
             settled.add(step.name)
     complete = record.status.ended and all(step.name in settled or not step.mlflow_run_id for step in record.steps)
@@ -196,7 +189,6 @@ def _download_logs(client: Any, record: RunRecord) -> None:
 
 
 def _ranks(step: StepRecord) -> list[RankRecord]:
-    """Return the ranks of the last attempt that have logs."""
     logs_by_attempt: dict[int, list[tuple[int, str, Path]]] = {}
     for path in sorted(Path(step.folder).glob(f"{logs.FOLDER}/**/std_log*.txt")):
         if numbers := logs.numbers_of(path):
@@ -222,7 +214,7 @@ def _ranks(step: StepRecord) -> list[RankRecord]:
 
 
 def _with_log(step: StepRecord, verdict: Verdict) -> Verdict:
-    """Return the verdict by the logs; if they show no failure, that of Azure ML with the tail of the first log."""
+    """Return the verdict from the logs; if they show no failure, that of Azure ML with the tail of the first log."""
     found = judge.of_ranks(step.name, step.ranks, {})
     if found is not None:
         said = f"Azure ML: {verdict.reason}"

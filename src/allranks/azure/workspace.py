@@ -24,7 +24,7 @@ WORKSPACE_NAME = "AZUREML_ARM_WORKSPACE_NAME"
 _FOLDERS = (".azureml", "aml_config", "")
 _FILES = ("config.json", "project.json")
 _KEYS = {"subscription_id": "subscription", "resource_group": "resource group", "workspace_name": "workspace"}
-"""The parts of a workspace's name, as options, files and the SDK name them, and as messages do."""
+"""The parts of a workspace's full name: their names in options, in files and in the SDK, and in messages."""
 _MAX_PARENTS = 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{1,32}")
 _GIVE_WORKSPACE = (
@@ -38,7 +38,7 @@ _GIVE_WORKSPACE = (
 class WorkspaceOptions:
     """The options that select a workspace. Empty values are looked up elsewhere.
 
-    registry_name: a registry instead of a workspace; nothing else is required
+    registry_name: a registry instead of a workspace, which needs no other option
     config:        a config.json, or the folder from which parents are searched for one; None: the current folder
     """
 
@@ -51,7 +51,7 @@ class WorkspaceOptions:
 
 @dataclass(frozen=True)
 class WorkspaceName:
-    """A workspace by its full name."""
+    """The full name of a workspace."""
 
     subscription_id: str
     resource_group: str
@@ -62,26 +62,26 @@ class WorkspaceName:
 
     @property
     def arm_id(self) -> str:
-        """Return its id in Azure Resource Manager."""
+        """Its id in Azure Resource Manager."""
         return (
             f"/subscriptions/{self.subscription_id}/resourceGroups/{self.resource_group}"
             f"/providers/Microsoft.MachineLearningServices/workspaces/{self.workspace_name}"
         )
 
     def studio(self, run: str) -> str:
-        """Return the page of a run in the studio of the current cloud, as the SDK writes it."""
+        """Return the address of a run in the studio of the current cloud, as the SDK writes it."""
         return internals.studio_url(f"{self.arm_id}/jobs/{run}")
 
 
 NO_WORKSPACE = WorkspaceName("SUBSCRIPTION_ID", "RESOURCE_GROUP", "WORKSPACE_NAME")
-"""Placeholders in ids for the parts of a workspace that are not given."""
+"""Placeholders for the parts of a workspace that are not given."""
 
 
 def connect(where: WorkspaceName | str) -> Any:
-    """Return the SDK's MLClient for a workspace, or for the registry of that name, with DefaultAzureCredential of
+    """Return the SDK's MLClient for a workspace, or for the registry with a name, with DefaultAzureCredential of
     azure-identity.
 
-    For a workspace no request is sent yet; for a registry, its location is requested. Call it inside of
+    For a workspace no request is sent; for a registry, its location is requested. Call it inside of
     `allranks.azure.errors.service_errors`.
     """
     # Hide the SDK's progress bar. With show_progress=False the SDK does not check uploads of files, and waits
@@ -89,7 +89,7 @@ def connect(where: WorkspaceName | str) -> Any:
     os.environ.setdefault("TQDM_DISABLE", "1")
     # Disable the SDK's cache of registered components, which still contains those that were deleted.
     os.environ.setdefault("AZURE_ML_DISABLE_ON_DISK_CACHE", "true")
-    from azure.identity import DefaultAzureCredential
+    from azure.identity import DefaultAzureCredential  # takes 0.5 s to import
 
     if isinstance(where, str):
         return internals.MLClient(DefaultAzureCredential(), registry_name=where, enable_telemetry=False)
@@ -104,8 +104,8 @@ def sign_in(options: WorkspaceOptions) -> tuple[Any, WorkspaceName]:
 
 
 def resolve(options: WorkspaceOptions, environment: Mapping[str, str] | None = None) -> WorkspaceName:
-    """Return the workspace: each part by option, else by a file that an option names, else by environment variable,
-    else by the config.json that `MLClient.from_config` finds.
+    """Return the workspace: each part from an option, else from a file that an option names, else from an environment
+    variable, else from the config.json that `MLClient.from_config` finds.
 
     environment: default: this process's environment. Raise InputError if a part is missing or the file is invalid.
     """
@@ -130,22 +130,21 @@ def named(options: WorkspaceOptions, environment: Mapping[str, str] | None = Non
     if options.config is not None:
         path = _config_file(options.config)
         if path is None:
-            raise InputError(
-                Problem(f"--config {options.config}", "there is no such file", "a workspace's config.json")
-            )
+            where = f"--config {options.config}"
+            raise InputError(Problem(where, "there is no such file", "a workspace's config.json"))
         options = _filled(options, read_config(path))
     variables = (SUBSCRIPTION, RESOURCE_GROUP, WORKSPACE_NAME)
     subscription, group, name = (environment.get(variable, "") for variable in variables)
     options = _filled(options, WorkspaceOptions(subscription, group, name))
-    # A file that is not needed may be invalid or describe another workspace.
+    # Do not read a file that is not needed: it may be invalid, or of another workspace.
     if all(getattr(options, key) for key in _KEYS) or (path := _config_file(Path.cwd())) is None:
         return options
     return _filled(options, read_config(path))
 
 
 def with_placeholders(options: WorkspaceOptions) -> WorkspaceName:
-    """Return the workspace that the options name, with placeholders for parts that are not given. Raise InputError for
-    an invalid name or file."""
+    """Return the workspace that the options name, with placeholders for missing parts. Raise InputError for an invalid
+    name or file."""
     known = _filled(named(options), NO_WORKSPACE)
     return WorkspaceName(known.subscription_id, known.resource_group, known.workspace_name)
 
@@ -172,7 +171,7 @@ def read_config(path: Path) -> WorkspaceOptions:
 
 
 def _config_file(start: Path) -> Path | None:
-    """Return the file itself, or the first in the folder and its parents, in `MLClient.from_config`'s order."""
+    """Return the file itself, or the first one in the folder and its parents, in `MLClient.from_config`'s order."""
     if start.is_file():
         return start
     start = start.absolute()
@@ -189,7 +188,7 @@ def _filled(options: WorkspaceOptions, other: WorkspaceOptions | WorkspaceName) 
 
 @contextlib.contextmanager
 def quiet_uploads() -> Iterator[None]:
-    """Drop what is printed inside of the block. The SDK ends each upload with coloured empty lines."""
+    """Discard output inside of the block: the SDK ends each upload with coloured empty lines."""
     with (
         open(os.devnull, "w", encoding="utf-8") as nowhere,
         contextlib.redirect_stdout(nowhere),

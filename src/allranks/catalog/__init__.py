@@ -1,4 +1,4 @@
-"""The components of a project: find, check, version, export; and where those that come with allranks are."""
+"""The components of a project, and those of the library: find, describe, version and export them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 @functools.cache
 def shipped_folder() -> Path:
     """Return the folder that contains `components`, `environments`, `pipelines` and `template`: `shipped` in an
-    installed wheel, or the repository of an editable install.
+    installed wheel, or the repository of an editable installation.
 
     Raise InputError if the installation has neither.
     """
@@ -29,9 +29,9 @@ def shipped_folder() -> Path:
 
 @functools.cache
 def shipped_specs() -> Mapping[str, Path]:
-    """Return the specs of the shipped components by the names of their folders, sorted by name.
+    """Return the specs of the library's components by the names of their folders, sorted.
 
-    `allranks.catalog.find` finds the same ones, with imports that take longer than to load a component.
+    `allranks.catalog.find` finds the same specs, but its imports take longer than loading a component.
     """
     specs = {}
     for folder, folders, files in os.walk(shipped_folder() / "components"):

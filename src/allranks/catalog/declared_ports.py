@@ -1,4 +1,4 @@
-"""The inputs and outputs of a component as plain data: as the SDK has loaded them, and as a spec is written."""
+"""The inputs and outputs of a component as plain data: as the SDK loads them, and as a spec declares them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ PARAMETERS = NUMBERS | {"string", "boolean"}
 
 TRUE = frozenset({"true", "yes", "on", "t", "y", "1"})
 FALSE = frozenset({"false", "no", "off", "f", "n", "0"})
-"""Texts that marshmallow, with which azure-ai-ml reads specs, takes for booleans, in lower case."""
+"""Texts, in lower case, that azure-ai-ml reads as booleans in specs."""
 
 
 @dataclass(frozen=True)
 class Port:
-    """An input or an output. The fields after `optional` are for numbers, strings and booleans only."""
+    """An input or an output. The fields after `optional` only apply to numbers, strings and booleans."""
 
     name: str
     type: str
@@ -35,7 +35,7 @@ class Port:
 
 @dataclass(frozen=True)
 class PortSpec(Port):
-    """A port as written. Values have the type that YAML or Python gives them: `default: "3"` is a string.
+    """A port as a spec declares it. Values have their YAML or Python type: `default: "3"` is a string.
 
     default, minimum, maximum, enum: None if the spec does not set it
     """
@@ -44,7 +44,6 @@ class PortSpec(Port):
 
     @property
     def is_optional(self) -> bool:
-        """Whether the port may be left empty."""
         return str(self.optional).lower() in TRUE
 
 
@@ -72,7 +71,7 @@ def _input_port(name: str, port: Any) -> Port:
 
 
 def _typed(kind: str, value: Any) -> str | int | float | bool | None:
-    """Return a default with the type of its input. The SDK stores some of them as strings."""
+    """Return a default with the type of its input. The SDK stores some defaults as strings."""
     if value is None or isinstance(value, bool):
         return value
     if kind == "integer":
@@ -105,8 +104,8 @@ def port_specs(section: Any) -> Iterator[PortSpec]:
 
 
 def rank(port: PortSpec) -> int:
-    """Return the position of an input's group: data that must be connected, optional data, parameters without a
-    default, other parameters. The designer draws data on the card's edge, and parameters as a form, in this order."""
+    """Return the position of an input's group: required data, optional data, parameters without a default, other
+    parameters. The designer draws data on the card's edge and parameters as a form, in this order."""
     if port.type in DATA:
         return 1 if port.optional else 0
     return 2 if not port.optional and port.default is None else 3

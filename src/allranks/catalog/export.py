@@ -12,8 +12,8 @@ import os
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from allranks.catalog import stamps
 from allranks.catalog.releases import Release
@@ -24,8 +24,7 @@ MANIFEST = ".allranks-export.json"
 SCRIPT, README = "register.sh", "README.md"
 
 
-@dataclass(frozen=True)
-class Exported:
+class Exported(NamedTuple):
     """The changes of the folder's files, by relative path."""
 
     written: tuple[str, ...]
@@ -39,8 +38,8 @@ def export(releases: Sequence[Release], staged: Path, target: Path, registry: st
     staged:   the folder that `releases.release` wrote
     registry: for the script; "": a workspace
 
-    Raise InputError, without writing anything, if files that no export wrote are in the way, or if the folder is not
-    empty and has no manifest.
+    Raise InputError, without writing anything, if other files are in the way, or if the folder has no manifest and is
+    not empty.
     """
     (staged / README).write_text(_readme(releases, registry), encoding="utf-8")
     (staged / SCRIPT).write_text(_script(releases, registry), encoding="utf-8")
@@ -68,7 +67,7 @@ def export(releases: Sequence[Release], staged: Path, target: Path, registry: st
 
 def _manifest(target: Path) -> dict[str, list[str]]:
     """Return the exported files, each with the digests that it may have. Raise InputError if the folder is not an
-    export's."""
+    export."""
     if not target.exists():
         return {}
     fix = "use an empty folder, or the folder of an earlier export"
@@ -98,13 +97,12 @@ def _refuse(
         fix = "move it elsewhere, or remove it"
         problems.append(Problem(str(target / name), found, "an exported file", fix))
     for name in sorted({*incoming, *before}):
-        # Never write or remove files outside of the folder, reached through links or dots.
+        # Links and dots must not lead outside of the folder.
+        place = str(target / name)
         if target.exists() and not (target / name).resolve().is_relative_to(target.resolve()):
-            problems.append(
-                Problem(str(target / name), "it is outside of the folder", "a file inside", "remove the link")
-            )
+            problems.append(Problem(place, "it is outside of the folder", "a file inside", "remove the link"))
         elif (target / name).is_dir():
-            problems.append(Problem(str(target / name), "it is a folder", "an exported file", "move it elsewhere"))
+            problems.append(Problem(place, "it is a folder", "an exported file", "move it elsewhere"))
     if problems:
         raise InputError.of(problems)
 
@@ -118,7 +116,6 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _remove_empty(root: Path, folder: Path) -> None:
-    """Remove empty folders, up to the root."""
     with contextlib.suppress(OSError):
         while folder != root:
             folder.rmdir()
@@ -150,9 +147,10 @@ def _script(releases: Sequence[Release], registry: str) -> str:
 def _readme(releases: Sequence[Release], registry: str) -> str:
     rows = [f"| {each.kind} | `{each.name}` | `{each.version}` | `{each.yaml.as_posix()}` |" for each in releases]
     where = f" of the registry {registry}" if registry else ""
-    introduction = "Written by `allranks register --to`. Each folder loads by itself. "
-    introduction += f"`./{SCRIPT}` registers them in this order, "
-    introduction += f"environments first, since components name the environments{where} by their versions:"
+    introduction = (
+        f"Written by `allranks register --to`. Each folder loads by itself. `./{SCRIPT}` registers them in this order, "
+        f"environments first, since components name the environments{where} by their versions:"
+    )
     return "\n".join(
         [
             "# Components for Azure ML",

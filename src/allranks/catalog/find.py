@@ -1,4 +1,4 @@
-"""Find the components of a project: their names, how they are launched, their inputs and outputs."""
+"""Find the components of a project: their names, layouts, inputs and outputs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from allranks.sdk.specs import SPECS, environment_name, load
 from allranks.text import number
 
 FOLDER = "components"
-"""The folder of a project that contains a folder per component, at any depth."""
+"""The folder of a project that contains a folder for each component, at any depth."""
 
 GROUPS = ("task", "category")
-"""Tags by which the palette groups components. The first one that a component has is used."""
+"""Tags by which the palette groups components. A component's first one is used."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ComponentInfo:
 
     distribution:               pytorch, mpi, tensorflow, ray or none
     process_count_per_instance: None if the distribution does not set it; Azure ML then starts one
-    environment:                the environment's name or reference, or its image, or its build context
+    environment:                its name or reference, its image, or its build context
     path:                       the spec
     tags:                       without those that tools add
     """
@@ -53,11 +53,11 @@ class ComponentInfo:
 
 
 def find_components(root: Path | None = None) -> tuple[ComponentInfo, ...]:
-    """Return the components in the folders of root, or in root itself if it contains a spec, sorted by name.
+    """Return the components below root, or of root itself if it contains a spec, sorted by name.
 
-    root: a folder; default: `components` in the current folder or the nearest parent that has one
+    root: a folder; default: `components` in the current folder or its nearest parent
 
-    Raise InputError that names every component that cannot be loaded, or if there is none.
+    Raise InputError with every component that cannot be loaded, or if there is none.
     """
     root = components_folder(Path.cwd()) if root is None else root
     specs = find_specs(root)
@@ -70,7 +70,7 @@ def find_components(root: Path | None = None) -> tuple[ComponentInfo, ...]:
 
 
 def load_all(specs: Sequence[Path]) -> tuple[list[tuple[Path, Any]], list[Problem]]:
-    """Return azure-ai-ml's components of specs, each with its spec, and the problems of those that cannot be loaded."""
+    """Return azure-ai-ml's component of each spec, and the problems of specs that cannot be loaded."""
     components: list[tuple[Path, Any]] = []
     problems: list[Problem] = []
     for spec in specs:
@@ -90,8 +90,8 @@ def components_folder(start: Path) -> Path:
 def find_specs(root: Path) -> tuple[Path, ...]:
     """Return the specs in root at any depth, or root itself if it is a file.
 
-    Below a spec only its variants are found, which are written first if they are out of date. Folders whose names begin
-    with a dot or an underscore are skipped.
+    Only the variants of a component are searched for below its spec. They are written first if they are out of date.
+    Folders whose names begin with a dot or an underscore are skipped.
 
     Raise InputError if there is none, if a folder has several, or if its table of variants is wrong.
     """
@@ -119,10 +119,11 @@ def find_specs(root: Path) -> tuple[Path, ...]:
 
 
 def run_target(job: str) -> str:
-    """Return the spec of the component of this name in the project or in the library, or else the job as it is given.
+    """Return the spec of the component of this name in the project or in the library, or the job itself if it is a
+    file.
 
-    If the job is the spec of a variant that does not exist yet, it is written. A component's name is that of its
-    folder. Raise InputError for a name that neither a file nor a component has.
+    If the job is the spec of a variant that does not exist yet, it is written. A component has the name of its folder.
+    Raise InputError if neither a file nor a component has this name.
     """
     if os.path.exists(job):
         return job
@@ -145,7 +146,7 @@ def group_of(tags: Mapping[str, str]) -> str:
 
 
 def bounds(port: Port) -> str:
-    """Return the allowed values of a number as text; "" if they are not declared."""
+    """Return the range of a number as text; "" if it is not declared."""
     low, high = port.minimum, port.maximum
     if low is None:
         return "" if high is None else f"at most {number(high)}"
@@ -178,8 +179,7 @@ def _environment(component: Any) -> str:
     environment = getattr(component, "environment", None)
     if environment is None or isinstance(environment, str):
         return environment or ""
-    file = environment_file(component)
-    if file and (name := environment_name(file)):
+    if (file := environment_file(component)) and (name := environment_name(file)):
         return name
     if environment.build is not None:
         return str(environment.build.path)
@@ -187,12 +187,12 @@ def _environment(component: Any) -> str:
 
 
 def environment_file(component: Any) -> Path | None:
-    """Return the file of a component's environment; None if that is inline or registered in Azure ML."""
+    """Return the file of a component's environment; None if the environment is inline or registered in Azure ML."""
     environment = getattr(component, "environment", None)
     if environment is None or isinstance(environment, str):
         return None
     source = Path(internals.source_path(environment)) if internals.source_path(environment) else None
-    # The SDK gives an inline environment the component's own file.
+    # The SDK sets the component's file as the file of an inline environment.
     if source and source.name not in ("component.yaml", Path(internals.source_path(component)).name):
         return source
     beside = Path(environment.path) / REGISTERED if environment.path else None

@@ -1,7 +1,8 @@
-"""Make the functions of `allranks.library`: each takes the inputs of a component and returns a node."""
+"""Create the functions of `allranks.library`: each takes the inputs of a component and returns a node."""
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
 import sys
@@ -17,14 +18,15 @@ from typing import Any
 from allranks.catalog import shipped_specs
 from allranks.catalog.declared_ports import Port, input_ports, output_ports
 from allranks.errors import InputError, Problem, did_you_mean
-from allranks.sdk import internals
+from allranks.sdk import internals, user_code
+from allranks.sdk.session import quick_yaml, quiet
+from allranks.sdk.specs import load
 
-_MODULE = "allranks.library"
 _TYPES: Mapping[str, tuple[type, ...]] = {"integer": (int,), "number": (int, float), "boolean": (bool,)}
 _NAMES = {"integer": "int", "number": "float", "boolean": "bool", "string": "str"}
 _DATA = "Data"
 _LITERALS = (str, int, float, list, tuple, set, Path)
-"""What is neither bound to a step or the pipeline nor describes data."""
+"""Types of values that neither refer to a step or the pipeline nor describe data."""
 _WIDTH = 100
 
 
@@ -47,24 +49,20 @@ def unknown(name: str, frame: FrameType) -> InputError:
     """Return the error for a name that the library does not have. frame: of the code that uses the name"""
     fix = did_you_mean(name, shipped_specs(), "list them: print(allranks.library.__all__)")
     problem = Problem(_line(frame), f"allranks.library has no component {name}", "", fix)
-    # Python replaces an AttributeError in `from ... import NAME` by a message of its own, without the similar name.
+    # In `from ... import NAME`, Python replaces the message of an AttributeError, and with it the similar name.
     is_import = frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]
     return ComponentImportError(problem) if is_import else UnknownComponentError(problem)
 
 
 def _line(frame: FrameType) -> str:
-    from allranks.sdk import user_code
-
     return str(user_code.line(frame.f_code.co_filename, frame.f_lineno))
 
 
 def component_function(name: str, spec: Path) -> Callable[..., Any]:
-    """Return the function of a component that comes with allranks. name: of the spec's folder
+    """Return the function of a component of the library. name: of the spec's folder
 
     Raise InputError if the component cannot be loaded.
     """
-    from allranks.sdk.session import quick_yaml, quiet
-
     with quiet(), quick_yaml():
         component = _load(spec)
         create = internals.component_function(component)
@@ -76,7 +74,7 @@ def component_function(name: str, spec: Path) -> Callable[..., Any]:
         return create(**inputs)
 
     function.__name__ = function.__qualname__ = name
-    function.__module__ = _MODULE
+    function.__module__ = "allranks.library"
     function.__doc__ = documentation(component)
     function.__signature__ = signature(component)  # type: ignore[attr-defined]
     function.component = component  # type: ignore[attr-defined]
@@ -85,13 +83,13 @@ def component_function(name: str, spec: Path) -> Callable[..., Any]:
 
 def signature(component: Any) -> inspect.Signature:
     """Return the signature of a component's function."""
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Signature(
-        [
-            inspect.Parameter(port.name, keyword, default=_default(port), annotation=_annotation(port))
-            for port in input_ports(component)
-        ]
-    )
+    parameters = []
+    for port in input_ports(component):
+        default = inspect.Parameter.empty if port.default is None and not port.optional else port.default
+        default = None if port.optional else default
+        keyword = inspect.Parameter(port.name, inspect.Parameter.KEYWORD_ONLY, default=default)
+        parameters.append(keyword.replace(annotation=_annotation(port)))
+    return inspect.Signature(parameters)
 
 
 def documentation(component: Any) -> str:
@@ -105,11 +103,8 @@ def documentation(component: Any) -> str:
 
 
 def _load(spec: Path) -> Any:
-    try:
+    with contextlib.suppress(Exception):  # `load`, which is slower, has the message
         return internals.load_component(spec)
-    except Exception:  # `load` has the message
-        from allranks.sdk.specs import load
-
     try:
         return load(spec)[0]
     except InputError as error:
@@ -118,7 +113,8 @@ def _load(spec: Path) -> Any:
 
 
 def _problems(name: str, ports: Mapping[str, Port], inputs: dict[str, Any], frame: FrameType) -> Iterator[Problem]:
-    """Yield the problems of the inputs of a call. What is bound to another step or to the pipeline is checked later."""
+    """Yield the problems of the inputs of a call. Values that refer to another step or to the pipeline are checked
+    later."""
     for key, value in inputs.items():
         if key not in ports:
             fix = did_you_mean(key, ports, f"see help({name})")
@@ -131,7 +127,7 @@ def _problems(name: str, ports: Mapping[str, Port], inputs: dict[str, Any], fram
 
 
 def _fits(port: Port, value: Any) -> bool:
-    """Return whether a literal certainly fits: most do, and the rules need many imports."""
+    """Return whether a literal certainly fits. Most do, and `_wrong` needs many imports."""
     if port.type not in _TYPES:
         return isinstance(value, str) and (not port.enum or value in port.enum)
     if type(value) not in _TYPES[port.type] or not math.isfinite(value):
@@ -140,6 +136,7 @@ def _fits(port: Port, value: Any) -> bool:
 
 
 def _wrong(port: Port, value: Any, where: str, fix: str) -> Iterator[Problem]:
+    # Only a wrong value needs these, which take 0.1 s to import.
     from allranks.plan.literals import wrong
     from allranks.plan.ports import PRIMITIVES, Input
 
@@ -149,7 +146,7 @@ def _wrong(port: Port, value: Any, where: str, fix: str) -> Iterator[Problem]:
         yield Problem(where, repr(value), f"a value of type {port.type}", fix)
     elif "${{" not in str(value):
         declared = Input(port.name, port.type, None, "", port.optional, port.minimum, port.maximum, port.enum)
-        # Without its rule, which a comment can suppress in a check only.
+        # Without its rule, because comments only suppress findings of a check.
         yield from (replace(problem, rule="", ignorable=False) for problem in wrong(where, declared, value, fix))
 
 
@@ -158,10 +155,6 @@ def _annotation(port: Port) -> _Annotation:
     if port.enum:
         kind = f"Literal[{', '.join(map(repr, port.enum))}]"
     return _Annotation(f"{kind} | None" if port.optional else kind)
-
-
-def _default(port: Port) -> Any:
-    return None if port.optional else inspect.Parameter.empty if port.default is None else port.default
 
 
 def _described(port: Port) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from allranks.catalog.declared_ports import DATA
 from allranks.catalog.find import GROUPS, ComponentInfo, bounds, group_of
@@ -12,11 +12,9 @@ from allranks.history.page import html_page
 from allranks.workspace import write_file
 
 OTHERS = "Others"
-"""The group of components without a group tag."""
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(NamedTuple):
     """The components of one group."""
 
     name: str
@@ -24,7 +22,7 @@ class Group:
 
 
 def groups(components: Sequence[ComponentInfo]) -> tuple[Group, ...]:
-    """Return the components by their group tag, sorted by name, those without one last."""
+    """Return the groups of the components, sorted by name. Those without a group tag are last."""
     by_tag: dict[str, list[ComponentInfo]] = {}
     for component in components:
         tag = group_of(component.tags).replace("-", " ").strip()
@@ -56,7 +54,7 @@ def write_palette(components: Sequence[ComponentInfo], path: Path) -> None:
 
 
 def layout(component: ComponentInfo) -> str:
-    """Return instances x processes, as in the form's run settings."""
+    """Return instances x processes, as in the run settings of the form."""
     if component.distribution == "none":
         return "1 process" if component.instance_count == 1 else f"{component.instance_count} instances"
     if component.process_count_per_instance is None and component.instance_count == 1:
@@ -65,5 +63,4 @@ def layout(component: ComponentInfo) -> str:
 
 
 def _plain(value: float) -> str:
-    """Return a number as text for an HTML attribute."""
     return str(int(value)) if value == int(value) else repr(value)

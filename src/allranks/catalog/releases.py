@@ -1,8 +1,8 @@
 """Environments and components in the form in which they are registered: versioned, self-contained, in order of
 dependency.
 
-Each is written into its own folder: YAML for `az ml environment create` or `az ml component create`, and next to it the
-files that are uploaded. `allranks register` registers these folders, or writes them to disk with `--to`.
+Each is written into a folder of its own: YAML for `az ml environment create` or `az ml component create`, with the
+files that are uploaded. `allranks register` registers these folders, or copies them with `--to`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from allranks.catalog import stamps
 from allranks.catalog.find import components_folder, describe, environment_file, find_specs, load_all
-from allranks.catalog.variant_specs import as_yaml
+from allranks.catalog.variants import as_yaml
 from allranks.errors import InputError, Problem
 from allranks.images.find import REGISTERED, environments_folder
 from allranks.sdk import internals
@@ -32,7 +32,7 @@ from allranks.sdk.yaml_lines import at, read_mapping
 ENVIRONMENT, COMPONENT = "environment", "component"
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 CODE, CONTEXT = "code", "context"
-"""The folders of the files, next to a component's and an environment's YAML."""
+"""The folders of the files, next to the YAML of a component and of an environment."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class Release:
     source:   its file in the project
     folder:   relative to the root of all releases
     spec:     the content of its YAML
-    files:    name and digest of each file that is uploaded
+    files:    name and digest of each uploaded file
     needs:    names of the environments that must be registered first
     size:     of the files, in bytes
-    left_out: what is next to the files and is not uploaded
+    left_out: files next to those that are uploaded
     """
 
     kind: str
@@ -65,12 +65,12 @@ class Release:
 
     @property
     def yaml(self) -> Path:
-        """Return its YAML, relative to the root of all releases."""
+        """Its YAML, relative to the root of all releases."""
         return self.folder / f"{self.kind}.yaml"
 
     @property
     def reference(self) -> str:
-        """Return how a spec refers to it after registration."""
+        """The reference to it in a spec after registration."""
         return f"azureml:{self.name}:{self.version}"
 
     def __str__(self) -> str:
@@ -82,10 +82,10 @@ def release(into: Path, root: Path | None = None, names: Sequence[str] = (), reg
 
     root:     a folder of components, or one component; default: `components` in this folder or a parent. The
               environments are those in `environments` next to it or in a parent
-    names:    names or folders of some, which are released with the environments that they need; empty: all
+    names:    names or folders of the assets to release, with the environments that they need; empty: all
     registry: components refer to environments in that registry, instead of in their own workspace
 
-    Raise InputError that names everything that cannot be released, or an unknown name.
+    Raise InputError with everything that cannot be released, and every unknown name.
     """
     root = components_folder(Path.cwd()) if root is None else root
     with session(client=False):
@@ -112,7 +112,6 @@ def release(into: Path, root: Path | None = None, names: Sequence[str] = (), reg
 
 
 def _environment_files(root: Path, components: Sequence[tuple[Path, Any]]) -> list[Path]:
-    """Return the files of the project's environments, and of others that components name."""
     try:
         files = sorted(environments_folder(root).glob(f"*/{REGISTERED}"))
     except InputError:
@@ -134,12 +133,7 @@ def _environment(file: Path, into: Path, problems: list[Problem]) -> Release | N
 
 
 def _component(
-    spec: Path,
-    component: Any,
-    into: Path,
-    environments: Mapping[Path, Release],
-    registry: str,
-    problems: list[Problem],
+    spec: Path, component: Any, into: Path, environments: Mapping[Path, Release], registry: str, problems: list[Problem]
 ) -> Release | None:
     file = environment_file(component)
     environment = environments.get(file.resolve()) if file else None
@@ -178,9 +172,8 @@ def _written(
     version = stamps.stamped(str(content.get("version") or ""), digest)
     spec = {**content, "version": version}
     if environment and registry:
-        spec["environment"] = (
-            f"azureml://registries/{registry}/environments/{environment.name}/versions/{environment.version}"
-        )
+        asset = f"environments/{environment.name}/versions/{environment.version}"
+        spec["environment"] = f"azureml://registries/{registry}/{asset}"
     name = str(content["name"])
     folder = Path(f"{kind}s", name)
     for file, path in files.items():
@@ -212,22 +205,18 @@ def _chosen(
 
 
 def _is_named(name: str, source: Path, names: Sequence[str]) -> bool:
-    """Return whether the names include an asset's own name or that of its folder."""
+    """Return whether the names include an asset's name or that of its folder."""
     return name in names or source.parent.name in names
 
 
 def _duplicates(releases: Sequence[Release]) -> list[Problem]:
     first: dict[tuple[str, str], Release] = {}
-    return [
-        Problem(
-            str(release.source),
-            f"{release.kind} {release.name}, which {other.source} also defines",
-            "unique names",
-            "rename one of them",
-        )
-        for release in releases
-        if (other := first.setdefault((release.kind, release.name), release)) is not release
-    ]
+    problems = []
+    for release in releases:
+        if (other := first.setdefault((release.kind, release.name), release)) is not release:
+            found = f"{release.kind} {release.name}, which {other.source} also defines"
+            problems.append(Problem(str(release.source), found, "unique names", "rename one of them"))
+    return problems
 
 
 _KEYS = (
@@ -241,7 +230,7 @@ def component_spec(component: Any, spec: Path, has_code: bool, environment: str 
     """Return the content of a component's YAML, with the version of its spec.
 
     has_code:    whether its code is next to it
-    environment: the registered one, as azureml:NAME:VERSION, that replaces a file in the spec; None: there is no file
+    environment: replaces an environment's file in the spec, as azureml:NAME:VERSION; None if the spec names no file
 
     Raise InputError for a kind of component that cannot be registered by itself.
     """
@@ -264,7 +253,7 @@ def component_spec(component: Any, spec: Path, has_code: bool, environment: str 
 def environment_spec(file: Path) -> tuple[dict[str, Any], Path | None, Path | None]:
     """Return the content of an environment's YAML, its build context, and its conda file.
 
-    Raise InputError if azure-ai-ml does not load it, or it has no name.
+    Raise InputError if azure-ai-ml does not load it, or if it has no name.
     """
     content = read_mapping(file)
     load_environment(file)
@@ -280,7 +269,7 @@ def environment_spec(file: Path) -> tuple[dict[str, Any], Path | None, Path | No
 
 
 def _of_function(component: Any, spec: Path) -> dict[str, Any]:
-    """Return what the SDK would send, with numbers as numbers; it stores some of them as strings."""
+    """Return the spec of a component that Python declares, with numbers as numbers: the SDK stores some as strings."""
     sent = internals.as_dict(component)
     ports = {port.name: port for port in describe(component, spec).inputs}
     inputs = {}

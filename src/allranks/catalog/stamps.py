@@ -1,16 +1,15 @@
 """Versions that are derived from content: equal content has one version, and every change creates another.
 
-A version consists of the spec's own version and a digest, such as 1.2.0-3f9a1c2e. The digest covers what is sent to
-Azure ML: the spec with its ports in order, and the name and bytes of every uploaded file: the code as the SDK merges it
-with additional includes and filters it by ignore files, or an environment's build context. A component's spec contains
-the version of its environment, so a new environment creates a new component.
+A version consists of the spec's own version and a digest, such as 1.2.0-3f9a1c2e. The digest covers everything that is
+sent to Azure ML: the spec with its ports in order, and the name and bytes of every uploaded file. A component's spec
+contains the version of its environment, so a new environment creates a new component.
 
-The digest does not depend on times, modes, the order of files on disk, comments around keys of a spec that is not
-itself uploaded, or the location of the project. It does depend on line ends: Linux may fail to start a script with
-CRLF. A repository that is also checked out on Windows should have `* text=auto eol=lf` in .gitattributes.
+The digest does not depend on times, modes, the order of files, comments in a spec that is not uploaded itself, or the
+location of the project. It depends on line ends, because Linux may fail to start a script with CRLF: a repository that
+is checked out on Windows should have `* text=auto eol=lf` in .gitattributes.
 
-The list of an asset's files is stored in its registered properties, for comparison by a later `--dry-run`. Azure ML
-limits properties to about a thousand characters, so the list is compressed and split.
+The registered properties of an asset hold the list of its files, with which a later `--dry-run` compares. Azure ML
+limits a property to about a thousand characters, so the list is compressed and split.
 """
 
 from __future__ import annotations
@@ -25,10 +24,7 @@ from pathlib import Path
 from typing import Any
 
 DIGITS = 8
-"""Digits of the digest in a version. The whole digest is registered too, and compared if the version exists."""
-
-_ORDERED = ("inputs", "outputs")
-_CHUNK = 1 << 20
+"""Digits of the digest in a version. The whole digest is a property, which is compared if the version exists."""
 
 
 def digest(kind: str, spec: Mapping[str, Any], files: Iterable[tuple[str, str]]) -> str:
@@ -38,12 +34,14 @@ def digest(kind: str, spec: Mapping[str, Any], files: Iterable[tuple[str, str]])
     spec:  the content of its YAML, with its own version
     files: name and digest of each of its files
     """
-    content = {"kind": kind, "spec": _canonical(spec), "files": sorted(files)}
+    # The designer shows ports in their order, so a change of the order is a change.
+    canonical = {key: list(spec[key].items()) for key in ("inputs", "outputs") if isinstance(spec.get(key), Mapping)}
+    content = {"kind": kind, "spec": {**spec, **canonical}, "files": sorted(files)}
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def stamped(version: str, digest: str) -> str:
-    """Return the version to register: letters, digits, dots, hyphens and underscores."""
+    """Return the version to register."""
     return f"{version}-{digest[:DIGITS]}" if version else digest[:DIGITS]
 
 
@@ -51,17 +49,9 @@ def of_file(path: Path) -> str:
     """Return the digest of a file's bytes."""
     hasher = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
+        while chunk := file.read(1 << 20):
             hasher.update(chunk)
     return hasher.hexdigest()
-
-
-def _canonical(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Sort keys, except those of ports, whose order the designer displays."""
-    return {
-        str(key): list(value.items()) if key in _ORDERED and isinstance(value, Mapping) else value
-        for key, value in spec.items()
-    }
 
 
 DIGEST = "allranks.digest"
@@ -73,9 +63,9 @@ _MAX_TEXT_SIZE = 1 << 20
 
 
 def properties(digest: str, files: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Return the properties. The list is omitted if it is too long.
+    """Return the properties that an asset is registered with. A list of files that is too long is omitted.
 
-    files: name and digest of each
+    files: name and digest of each file
     """
     text = "\n".join(f"{content[:_DIGITS]} {name}" for name, content in sorted(files))
     packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
@@ -87,7 +77,7 @@ def properties(digest: str, files: Sequence[tuple[str, str]]) -> dict[str, str]:
 
 
 def files_of(properties: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the name and the beginning of the digest of each file; None if the properties have no valid list."""
+    """Return the name of each file and the beginning of its digest; None if the properties have no valid list."""
     pieces: list[str] = []
     while (piece := properties.get(f"{_FILES}.{len(pieces)}")) is not None and len(pieces) < _MAX_PIECES:
         pieces.append(piece)
@@ -105,7 +95,7 @@ def files_of(properties: Mapping[str, str]) -> dict[str, str] | None:
 
 
 def changes(before: Mapping[str, str], files: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return each file that differs with its change: added, changed or removed."""
+    """Return each file that differs, and whether it was added, changed or removed."""
     now = {name: content[:_DIGITS] for name, content in files}
     return [
         (name, "added" if name not in before else "removed" if name not in now else "changed")

@@ -1,4 +1,4 @@
-"""What commands print: on consoles that can print any text from users, and as JSON."""
+"""Output of commands: consoles that can print any text, problems and warnings, JSON, and pages in a browser."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.text import Text
 
 from allranks.cli import streams
+from allranks.errors import InputError, Level, Problem
 from allranks.secrets import redact
+from allranks.text import count
 from allranks.text import plain as without_controls
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
-"""Variables of which one is set if a browser can be started, or is named."""
+"""Variables of which one is set if this machine can start a browser."""
 
 
 def console(stream: TextIO | None = None) -> Console:
     """Return a console that writes to the stream, by default standard output, without automatic highlighting.
 
-    A character that the stream's encoding lacks gets a plain form, or is escaped, instead of raising an exception.
+    A character that the stream's encoding lacks gets a plain form or is escaped.
     """
-    from rich.console import Console  # the completion and the help of a command need no Rich, which takes 0.1 s
-
     stream = stream or sys.stdout
     if isinstance(stream, TextIOWrapper):
         stream.reconfigure(errors=streams.ERRORS)
@@ -40,14 +40,8 @@ def errors() -> Console:
     return console(sys.stderr)
 
 
-def print_written(paths: Iterable[object]) -> None:
-    """Print a line per written file, or that there was nothing to write."""
-    lines = [f"written  {path}" for path in paths] or ["everything is up to date"]
-    console().print("\n".join(lines), soft_wrap=True)
-
-
 def print_result(json: bool, value: object, *lines: str) -> None:
-    """Print what a command did: the value with --json, otherwise the lines."""
+    """Print the result of a command: the value with --json, otherwise the lines."""
     if json:
         print(to_json(value))
     else:
@@ -84,10 +78,60 @@ def open_in_browser(address: str) -> bool:
 
     Without a display, `webbrowser` would start a browser in the terminal, which hides what the command prints.
     """
-    import webbrowser
+    import webbrowser  # takes 0.04 s to import
 
     has_display = sys.platform != "linux" or any(os.environ.get(name) for name in _DISPLAYS)
     try:
         return has_display and webbrowser.open(address)
     except (webbrowser.Error, OSError):
         return False
+
+
+def print_problems(error: InputError, console: Console | None = None) -> None:
+    """Print every problem to the console, by default standard error."""
+    (console or errors()).print(problems_text(error.problems), soft_wrap=True)
+
+
+def print_warnings(warnings: Sequence[Problem]) -> None:
+    """Print warnings to standard error."""
+    if warnings:
+        errors().print(warnings_text(warnings), soft_wrap=True)
+
+
+def print_machine(problems: Sequence[Problem]) -> None:
+    """Print what this machine lacks to standard error, below a heading."""
+    if problems:
+        heading = "this machine lacks what these steps need; on a machine that has it they can run"
+        errors().print(Text(heading, style="bold"), soft_wrap=True)
+        print_warnings(problems)
+
+
+def print_failure(problem: Problem) -> None:
+    """Print a failure to standard error that was not caused by the input."""
+    errors().print(_problem(problem), soft_wrap=True)
+
+
+def problems_text(problems: Sequence[Problem]) -> Text:
+    """Return the problems as text, with their number if there are several."""
+    warnings = [problem for problem in problems if problem.level is Level.WARNING]
+    blocks = [_problem(problem) for problem in problems if problem not in warnings]
+    if len(blocks) > 1:
+        blocks.append(Text(f"{count(len(blocks), 'problem')}; nothing was started.", style="bold"))
+    return Text("\n\n").join([*map(warnings_text, ([each] for each in warnings)), *blocks])
+
+
+def warnings_text(warnings: Sequence[Problem]) -> Text:
+    return Text("\n\n").join(_problem(warning, ("! ", "bold yellow")) for warning in warnings)
+
+
+def _problem(problem: Problem, mark: tuple[str, str] = ("✗ ", "bold red")) -> Text:
+    text = Text.assemble(mark, (plain(problem.where or problem.found), "bold"))
+    rows = [("found", problem.found if problem.where else "", ""), ("expected", problem.expected, "")]
+    rows += (("fix", problem.fix, "green"), ("more", problem.more, "cyan"), ("rule", problem.rule, "bright_black"))
+    for name, value, style in rows:
+        if value:
+            first, *more = plain(value).splitlines()
+            text.append(f"\n  {name:<8}  ", style="bright_black").append(first, style=style)
+            for line in more:
+                text.append(f"\n{' ' * 12}{line}", style=style)
+    return text

@@ -6,15 +6,15 @@ import contextlib
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from allranks import engine_log
 from allranks.api import jobs
 from allranks.cli import streams
-from allranks.cli.console import console, errors, plain, to_json
+from allranks.cli.console import console, errors, plain, print_warnings, to_json
 from allranks.cli.values import ALL_RANKS
 from allranks.cli.views.live_logs import FollowedLog, ScriptOutput
-from allranks.cli.views.problems import print_warnings
 from allranks.cli.views.progress import view_of
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord, Status
@@ -24,23 +24,14 @@ from allranks.local.options import Options
 from allranks.text import duration
 from allranks.workspace import Workspace
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 def execute_job(
-    job: Callable[[], Any],
-    workspace: Workspace,
-    options: Options,
-    json: bool,
-    *,
-    verbose: bool,
-    stream: str = "",
+    job: Callable[[], Any], workspace: Workspace, options: Options, json: bool, *, verbose: bool, stream: str = ""
 ) -> None:
     """Read a job and execute it, as `execute` does.
 
-    job:    returns the job, as `jobs.read` takes it
-    stream: as of `execute`
+    job:    returns the job for `jobs.read`
+    stream: as for `execute`
     """
     _set_level(verbose)
     with Installations() as report:
@@ -58,7 +49,7 @@ def execute_again(
     verbose: bool,
     **settings: Any,
 ) -> None:
-    """Execute a stored run by a function of `api.retry`, as `execute` does. settings: of that function"""
+    """Execute a stored run with a function of `api.retry`, as `execute` does. settings: of that function"""
 
     def run(observer: Observer) -> RunRecord:
         with Installations() as report:
@@ -80,11 +71,11 @@ def execute(
     """Call `run` with an observer that shows its progress, print the result, and return it.
 
     json:          whether standard output is for a program
-    verbose:       whether the lines of the engine's log are printed to standard error
-    prints_record: whether that program gets the record
-    plain:         whether a terminal gets lines, and no tree
+    verbose:       whether to print the lines of the engine's log to standard error
+    prints_record: whether to print the record for that program
+    plain:         whether to print lines instead of a tree on a terminal
     fails:         whether to exit if the run fails
-    stream:        the rank of each step whose output is printed, or all; "" for none
+    stream:        the rank of each step whose output to print, or all; "": none
 
     Exit with 1 if the run fails or the disk is full, and with 130 if the run is canceled. If the reader of the output
     goes away, as in ``allranks run FILE | head -1``, the run continues without output.
@@ -119,16 +110,13 @@ def execute(
 
 
 def _set_level(verbose: bool) -> None:
-    """Make the engine and its processes, which inherit the variable, log everything."""
+    """Let the engine and its processes, which inherit the variable, log everything."""
     if verbose:
         os.environ[engine_log.LEVEL_VARIABLE] = "debug"
 
 
 class Installations:
-    """Shows how the environments of a run are made.
-
-    It is a context manager, and the `Report` of what makes environments.
-    """
+    """Show the progress of making the environments of a run. Use it as a context manager, and as the `Report`."""
 
     def __init__(self) -> None:
         self._console = errors()

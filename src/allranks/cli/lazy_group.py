@@ -1,6 +1,7 @@
 """Groups of commands that import a command's module when it is used.
 
-`allranks --help` takes 0.18 s. If it imported the modules of all commands, it would take 0.39 s.
+`allranks --help` takes 0.18 s. If it imported the modules of all commands, it would take 0.39 s. The completion of a
+line takes 0.19 s, and 0.30 s with all that the command imports.
 """
 
 from __future__ import annotations
@@ -15,10 +16,27 @@ from typing import Any, cast, get_type_hints
 
 import typer
 from typer._click.exceptions import NoSuchOption
+from typer._click.shell_completion import CompletionItem
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from allranks import packages
+from allranks.deferred_imports import DeferredImports
+
+_ROOMS = (
+    "api azure catalog checks cli.console cli.execute cli.values cli.views contract differences doctor engine_log "
+    "hardware history images local plan project scheduler schedules sdk secrets text verdict workspace"
+)
+_COMPLETION_DEFERS = ("rich", *(f"allranks.{name}" for name in _ROOMS.split()))
+"""Modules that commands import at the top, but whose options do not use."""
+
+AS_AZURE = "--as-azure"
+
+REMOVED_OPTIONS = {
+    "--params": "set each input with `--set NAME=VALUE`.",
+    "--mpi": "mpirun starts the ranks of all instances through the engine. Use the command without it.",
+}
+"""What to do instead of each removed option."""
 
 
 def lazy_group(
@@ -28,21 +46,25 @@ def lazy_group(
     *,
     add_completion: bool = False,
     default: str = "",
+    modules: Mapping[str, str] = MappingProxyType({}),
     removed: Mapping[str, str] = MappingProxyType({}),
     has_packages: bool = False,
 ) -> typer.Typer:
-    """Return a group of the commands in a package, one module per command, or in a module, one function per command.
+    """Return a group of the commands in a package, or in a module, which has one function per command.
 
-    The module of a command is named like the command and holds a function of that name, or a subgroup named `app`. A
-    function whose name is a Python builtin ends with an underscore. A hyphen in a command is an underscore in Python.
-    SETTINGS in the module are settings of the command's context.
+    A module of a package has functions named like commands, or a subgroup named `app`. A function whose name is a
+    Python builtin ends with an underscore. SETTINGS in a module are settings of the command's context.
 
     summaries:      the line of each command in the group's help, in the order of that help
-    default:        the command that runs if the first word is none of them; "": none
-    add_completion: whether the group has the options that install the completion of the shell
-    removed:        what to do instead, by the name of a command that no longer exists
+    default:        the command to run if the first word is not a command; "": none
+    add_completion: whether the group has the options that install shell completion
+    modules:        the module of each command whose module has another name
+    removed:        what to do instead of each removed command
     has_packages:   whether packages beside this one add commands to the group
     """
+
+    def all_summaries() -> Mapping[str, str]:
+        return {**summaries, **packages.summaries()} if has_packages else summaries
 
     class Group(TyperGroup):
         def __init__(self, **settings: Any) -> None:
@@ -51,11 +73,12 @@ def lazy_group(
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
             if cmd_name in summaries:
-                return _command(package, cmd_name)
+                with DeferredImports(_COMPLETION_DEFERS if ctx and ctx.resilient_parsing else ()):
+                    return _command(package, cmd_name, modules.get(cmd_name, cmd_name))
             return _command_of_package(ctx, cmd_name) if has_packages else None
 
         def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
-            return list(_with_packages(summaries) if has_packages else summaries)
+            return list(all_summaries())
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             if args[0] in removed and not ctx.resilient_parsing:
@@ -69,14 +92,12 @@ def lazy_group(
             return super().parse_args(ctx, args)
 
         def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-            from typer._click.shell_completion import CompletionItem
-
             names = [CompletionItem(name) for name in self.list_commands(ctx) if name.startswith(incomplete)]
             return [*names, *_without_help(super(TyperGroup, self).shell_complete(ctx, incomplete))]
 
         def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
             with formatter.section("Commands"):
-                formatter.write_dl(list((_with_packages(summaries) if has_packages else summaries).items()))
+                formatter.write_dl(list(all_summaries().items()))
 
         def invoke(self, ctx: Any) -> Any:
             try:
@@ -90,7 +111,7 @@ def lazy_group(
         help=help,
         no_args_is_help=not default,
         add_completion=add_completion,
-        # A command inherits them.
+        # Commands inherit these settings.
         context_settings={"help_option_names": ["--help", "-h"]},
         pretty_exceptions_enable=False,
         # Rich's help imports Markdown and Pygments, which takes 0.15 s.
@@ -102,7 +123,7 @@ def lazy_group(
 
 
 def _with_value(error: typer.BadParameter) -> str:
-    """Return the message for a wrong value of an option with the value, which Typer leaves out."""
+    """Return the message for a wrong value of an option, including the value, which Typer omits."""
     details: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
     if not details:
         return str(error.message)
@@ -116,18 +137,16 @@ def _with_value(error: typer.BadParameter) -> str:
 
 
 class _Command(TyperCommand):
-    """A command that completes its options without their help."""
+    """A command that completes its options without their help, and explains removed options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        from allranks.cli.options import AS_AZURE, REMOVED
-
         _leave_as_written(self, ctx)
         ctx.allow_interspersed_args &= AS_AZURE not in args  # options after a script belong to the script
         try:
             return super().parse_args(ctx, args)
         except NoSuchOption as error:
-            if error.option_name in REMOVED:
-                error.message = f"'{error.option_name}' was removed: {REMOVED[error.option_name]}"
+            if error.option_name in REMOVED_OPTIONS:
+                error.message = f"'{error.option_name}' was removed: {REMOVED_OPTIONS[error.option_name]}"
                 error.possibilities = None
             raise
 
@@ -143,44 +162,39 @@ class _AsWritten:
 
 
 def _leave_as_written(command: Any, ctx: Any) -> None:
-    """While a line is completed, leave its words as they are: to convert them, typer imports pydantic, in 0.1 s."""
+    """During completion, do not convert words: typer would import pydantic, which takes 0.1 s."""
     if ctx.resilient_parsing:
         for parameter in command.get_params(ctx):
             parameter._runtime_param = _AsWritten()
 
 
 def _without_help(items: list[Any]) -> list[Any]:
-    """Return what is completed without its help, for which typer would import Rich, in 0.1 s."""
+    """Return the items without their help, for which typer would import Rich, which takes 0.1 s."""
     for item in items:
         item.help = None
     return items
 
 
-def _command(package: str, name: str) -> Any:
-    python_name = name.replace("-", "_")
+def _command(package: str, name: str, module_name: str) -> Any:
     module = import_module(package)
     if hasattr(module, "__path__"):
-        module = import_module(f"{package}.{python_name}")
+        module = import_module(f"{package}.{module_name}")
         if hasattr(module, "app"):
             return get_command(module.app)
-    return _made(name, getattr(module, f"{name}_", None) or getattr(module, python_name), module)
-
-
-def _with_packages(summaries: Mapping[str, str]) -> dict[str, str]:
-    return {**summaries, **packages.summaries()}
+    return _build(name, getattr(module, f"{name}_", None) or getattr(module, name), module)
 
 
 def _command_of_package(ctx: Any, name: str) -> Any:
-    """Return a command of another package; None if there is none. Its problems end this command."""
+    """Return a command of another package; None if no package has it. Exit with its problems if it cannot be loaded."""
     try:
         found = packages.command(name)
     except packages.PackageError as error:
         ctx.fail(str(error))
-    return found and _made(name, found)
+    return found and _build(name, found)
 
 
-def _made(name: str, found: Any, module: object = None) -> Any:
-    """Return a command of an application, or of a function and the settings in its module."""
+def _build(name: str, found: Any, module: object = None) -> Any:
+    """Return the command for an application, or for a function and the settings in its module."""
     if isinstance(found, typer.Typer):
         return get_command(found)
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -189,7 +203,7 @@ def _made(name: str, found: Any, module: object = None) -> Any:
 
 
 def _expanded(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with the options of its groups in place of the groups."""
+    """Return a command in which each group of options is replaced by its options."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     if not groups:

@@ -1,17 +1,20 @@
-"""The command `allranks`. Each command is imported when it runs, so that --help is fast."""
+"""The command `allranks`."""
 
 from __future__ import annotations
 
 import errno
 import os
 import sys
+import traceback
 from typing import Annotated
 
 import typer
 
 from allranks.cli import streams
 from allranks.cli.lazy_group import lazy_group
+from allranks.errors import InputError, Problem
 from allranks.local import stop_signals
+from allranks.version import __version__
 
 REMOVED = {
     "explain": "use `allranks why CODE`.",
@@ -22,7 +25,7 @@ REMOVED = {
     "sizes": "use `allranks doctor --sizes`, and `allranks doctor SIZE` for one of them.",
     "warm": "each run imports the packages of its ranks itself. Use `allranks run` without it.",
 }
-"""What to do instead, by the name of a command that no longer exists."""
+"""What to do instead of each removed command."""
 
 app = lazy_group(
     "allranks.cli.commands",
@@ -51,14 +54,13 @@ app = lazy_group(
     "and submit the same pipelines to Azure ML.",
     add_completion=True,
     has_packages=True,
+    modules={"rerun": "resume", "runs": "show", "diff": "show"},
     removed=REMOVED,
 )
 
 
 def _print_version(asked: bool) -> None:
     if asked:
-        from allranks.version import __version__
-
         print(f"allranks {__version__}")
         raise typer.Exit
 
@@ -86,57 +88,36 @@ def main() -> None:
         sys.exit(130)
     except OSError as error:
         if error.errno not in (errno.EPIPE, errno.ENOSPC):
-            if error.filename is None:
-                _print_bug(error)
-                sys.exit(1)
-            _print_os_error(error)
-            sys.exit(1)
-        # Standard output cannot be written any more. At exit, Python would print an error about that.
+            sys.exit(_print_error(error))
+        # Standard output can no longer be written. At exit, Python would print an error about that.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if error.errno == errno.EPIPE:
             sys.exit(1)  # the reader closed the pipe: `allranks logs | head`
         sys.exit(f"error: {error.strerror}" + (f": {error.filename}" if error.filename else ""))
     except Exception as error:
-        code = _print_expected(error)
-        if code is None:
-            _print_bug(error)
-            code = 1
-        sys.exit(code)
+        sys.exit(_print_error(error))
 
 
-def _print_os_error(error: OSError) -> None:
-    """Print an error of a file that no command has expected."""
-    from allranks.cli.views.problems import print_failure
-    from allranks.errors import Problem
-
-    forbidden = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
-    expected = "a file or folder that you may read, and write if it is in the workspace" if forbidden else ""
-    fix = "change its owner or its permissions, or use another folder for runs: --folder DIR" if forbidden else ""
-    print_failure(Problem(os.fsdecode(error.filename), error.strerror or str(error), expected, fix))
-
-
-def _print_expected(error: Exception) -> int | None:
-    """Print an error that a user can fix. Return its exit code, or None for any other error."""
+def _print_error(error: Exception) -> int:
+    """Print an error, a bug with its traceback, and return the exit code."""
+    # Only errors need these, which take 0.1 s to import.
     from allranks.azure.errors import AzureError
-    from allranks.cli.views.problems import print_failure, print_problems
-    from allranks.errors import InputError
+    from allranks.cli.console import print_failure, print_problems
+    from allranks.secrets import redact
 
     if isinstance(error, InputError):
         print_problems(error)
         return 2
     if isinstance(error, AzureError):
         print_failure(error.problem)
-        return 1
-    return None
-
-
-def _print_bug(error: Exception) -> None:
-    """Print the traceback of an error that nothing expects, as Python does, but without secrets."""
-    import traceback
-
-    from allranks.secrets import redact
-
-    sys.stderr.write(redact("".join(traceback.format_exception(error))))
+    elif isinstance(error, OSError) and error.filename is not None:
+        forbidden = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+        expected = "a file or folder that you may read, and write if it is in the workspace" if forbidden else ""
+        fix = "change its owner or its permissions, or use another folder for runs: --folder DIR" if forbidden else ""
+        print_failure(Problem(os.fsdecode(error.filename), error.strerror or str(error), expected, fix))
+    else:
+        sys.stderr.write(redact("".join(traceback.format_exception(error))))
+    return 1
 
 
 if __name__ == "__main__":

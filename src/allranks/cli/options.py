@@ -1,11 +1,16 @@
-"""Options and arguments that several commands share, and groups of them.
+"""Options and arguments that several commands share, groups of them, and the completion of runs and steps.
 
-A parameter of a command whose class is a group stands for the options of the group, which are the group's fields.
+A command has all options of a group if one of its parameters has the group as its type. A function that completes reads
+little, changes nothing, and returns nothing on any error: a message would appear in the middle of the line that the
+user types. Without proposals, a shell completes the names of files.
 """
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
@@ -14,30 +19,24 @@ import typer
 
 from allranks import packages
 from allranks.azure.workspace import WorkspaceOptions
-from allranks.cli import completion
+from allranks.catalog import shipped_folder
 from allranks.errors import InputError, Problem
+from allranks.history.selection import find
+from allranks.local.data import samples
+from allranks.sdk.paths import nearest
 
 if TYPE_CHECKING:
     from allranks.local.options import Options
     from allranks.local.selection import Selection
 
 
-AS_AZURE = "--as-azure"
-
-REMOVED = {
-    "--params": "set each input with `--set NAME=VALUE`.",
-    "--mpi": "mpirun starts the ranks of all instances through the engine. Use the command without it.",
-}
-"""What to do instead, by the name of an option that no longer exists."""
-
-
 def option(names: str, help: str, metavar: str | None = None, **settings: Any) -> Any:
-    """Return an option whose default its help states, if it is not obvious. names: separated by spaces"""
+    """Return an option. Its help states the default unless that is obvious. names: separated by spaces"""
     return typer.Option(*names.split(), help=" ".join(help.split()), metavar=metavar, show_default=False, **settings)
 
 
 def argument(metavar: str, help: str, **settings: Any) -> Any:
-    """Return an argument whose default its help states, if it is not obvious."""
+    """Return an argument. Its help states the default unless that is obvious."""
     return typer.Argument(metavar=metavar, help=" ".join(help.split()), show_default=False, **settings)
 
 
@@ -48,9 +47,7 @@ def _gpus(value: str) -> str:
 
 
 def _sample(value: str) -> str:
-    from allranks.local.data.samples import parse
-
-    parse(value)
+    samples.parse(value)
     return value
 
 
@@ -58,6 +55,65 @@ def _faults(texts: list[str] | None) -> list[str] | None:
     if texts:
         packages.faults(texts)
     return texts
+
+
+_RUNS = 50
+_STEPS = 1000
+_PATIENCE = 0.1
+"""Seconds to wait for the engine's writes."""
+
+Complete: TypeAlias = Callable[[typer.Context, str], list[str]]
+
+
+def _silent(propose: Callable[[typer.Context, str], Iterable[str]]) -> Complete:
+    """Return a function for typer that returns the proposals which begin with the incomplete word."""
+
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        try:
+            return [text for text in dict.fromkeys(propose(ctx, incomplete)) if text.startswith(incomplete)]
+        except Exception:
+            return []
+
+    # typer does not evaluate annotations that are strings.
+    complete.__annotations__ = {"ctx": typer.Context, "incomplete": str, "return": list[str]}
+    return complete
+
+
+@_silent
+def complete_runs(ctx: typer.Context, incomplete: str) -> Iterator[str]:  # noqa: ARG001
+    """Propose ids of runs, the newest first, and the names of their jobs."""
+    with _store(ctx) as connection:
+        rows = connection.execute(
+            "SELECT id, json_extract(record, '$.job_name') FROM run ORDER BY created DESC, rowid DESC LIMIT ?", (_RUNS,)
+        ).fetchall()
+    yield "latest"
+    yield from (identity for identity, _ in rows)
+    yield from (name for identity, name in rows if name and name != identity)
+
+
+@_silent
+def complete_steps(ctx: typer.Context, incomplete: str) -> Iterator[str]:  # noqa: ARG001
+    """Propose the paths of the nodes of the run that the line names already."""
+    with _store(ctx) as connection:
+        run = find(connection, str(ctx.params.get("identity") or "latest"), _workspace(ctx))
+        rows = connection.execute("SELECT path FROM node WHERE run = ? ORDER BY position LIMIT ?", (run, _STEPS))
+        yield from (path for (path,) in rows.fetchall())
+
+
+def _workspace(ctx: typer.Context) -> Path:
+    given = ctx.params.get("workspace") or ctx.params.get("folder")
+    return Path(given) if given else nearest(Path.cwd(), ".allranks", exists=Path.is_dir) or Path()
+
+
+@contextlib.contextmanager
+def _store(ctx: typer.Context) -> Iterator[sqlite3.Connection]:
+    """Open the store of the workspace for reading, without creating it."""
+    path = (_workspace(ctx) / "allranks.db").absolute()
+    # Without a journal there is no writer, so SQLite need not create files for a lock.
+    immutable = "" if path.with_name(f"{path.name}-wal").exists() else "&immutable=1"
+    connection = sqlite3.connect(f"{path.as_uri()}?mode=ro{immutable}", uri=True, timeout=_PATIENCE)
+    with contextlib.closing(connection):
+        yield connection
 
 
 FolderOption: TypeAlias = Annotated[
@@ -71,7 +127,7 @@ RunArgument: TypeAlias = Annotated[
     typer.Argument(
         metavar="RUN",
         help="A run's id, the first characters of it, the name of its job or pipeline, azure:JOB, or: latest.",
-        autocompletion=completion.runs,
+        autocompletion=complete_runs,
     ),
 ]
 StepArgument: TypeAlias = Annotated[
@@ -79,7 +135,7 @@ StepArgument: TypeAlias = Annotated[
     argument(
         "STEP",
         "Path of a step or a group of steps, such as train or loop.2.train. Default: every step.",
-        autocompletion=completion.steps,
+        autocompletion=complete_steps,
     ),
 ]
 FileArgument: TypeAlias = Annotated[
@@ -118,10 +174,10 @@ EnvironmentOption: TypeAlias = Annotated[
     Literal["auto", "host", "venv", "conda", "container"],
     typer.Option(
         "--environment",
-        help="How environments are realised here, unless allranks.yaml says so. host: the Python of allranks. venv: a "
-        "virtual environment with the Python and the pip packages of the definition. conda: its conda file, by "
-        "micromamba. container: its image, built by buildah, podman or Docker. auto: the first that is true to the "
-        "definition; what differs is printed.",
+        help="How environments are made on this machine, unless allranks.yaml says so. host: the Python of allranks. "
+        "venv: a virtual environment with the Python and the pip packages of the definition. conda: its conda file, by "
+        "micromamba. container: its image, built by buildah, podman or Docker. auto: the first one with all packages "
+        "of the definition; differences are printed.",
     ),
 ]
 DryRunOption: TypeAlias = Annotated[
@@ -199,8 +255,7 @@ LibraryOption: TypeAlias = Annotated[
     bool, option("--library", "The components that come with allranks, instead of a project's.")
 ]
 AssetNamesArgument: TypeAlias = Annotated[
-    list[str] | None,
-    argument("NAME", "Names of components or environments. Default: all."),
+    list[str] | None, argument("NAME", "Names of components or environments. Default: all.")
 ]
 
 
@@ -229,8 +284,8 @@ class AzureOptions:
         ),
     ] = None
 
-    def of(self, registry: str = "") -> WorkspaceOptions:
-        """Return the values. Raise InputError if both a workspace and a registry are given."""
+    def options(self, registry: str = "") -> WorkspaceOptions:
+        """Return the selected workspace or registry. Raise InputError if both are given."""
         if registry and self.workspace:
             found = f"the workspace {self.workspace} is given too"
             raise InputError(Problem(f"--registry {registry}", found, "one of them", "remove one of the options"))
@@ -267,23 +322,23 @@ class RunOptions:
             "--stall",
             metavar="SECONDS",
             min=0,
-            help="How long the ranks of a step may make no progress while some wait in a collective. It then "
-            "fails, and names the rank that is not there. 0: no limit.",
+            help="How long the ranks of a step may make no progress while some wait in a collective. The step then "
+            "fails, and names the missing rank. 0: no limit.",
         ),
     ] = 300.0
     offline: Annotated[
-        bool,
-        option("--offline", "Use no network: data comes from the cache, and instances reach only each other."),
+        bool, option("--offline", "Use no network: data comes from the cache, and instances reach only each other.")
     ] = False
     faults: FaultOption = None
     verbose: VerboseOption = False
 
-    def of(self, **others: Any) -> Options:
-        """Return the options of a run. others: those that are not in the group"""
-        from allranks.local.options import Options
+    def options(self, **others: Any) -> Options:
+        """Return the options of a run. others: options that are not in the group"""
+        from allranks.local.options import Options  # takes 0.05 s to import, which other commands do not need
 
         values = {**vars(self), "faults": self.faults or ()}
-        return Options(**{name: value for name, value in values.items() if name != "verbose"}, **others)
+        del values["verbose"]
+        return Options(**values, **others)
 
 
 @dataclass(frozen=True)
@@ -306,17 +361,15 @@ class SelectionOptions:
         list[str] | None, option("--until", "Run only this step and what it needs. May be repeated.", "STEP")
     ] = None
 
-    def of(self) -> Selection:
+    def selection(self) -> Selection:
         """Return the selection. Raise InputError for options that contradict each other."""
-        from allranks.local.selection import Selection
+        from allranks.local.selection import Selection  # as long as the options of a run
 
         return Selection.of(self.start, self.only, self.until)
 
 
-def components_of(folder: Path | None, library: bool) -> Path | None:
+def chosen_components(folder: Path | None, library: bool) -> Path | None:
     """Return the folder of the library's components, or the given one. Raise InputError if both are requested."""
-    from allranks.catalog import shipped_folder
-
     if library and folder:
         raise InputError(Problem("--library", f"the folder {folder} is given too", "one of them", "remove one"))
     return shipped_folder() / "components" if library else folder

@@ -1,5 +1,5 @@
 """Standard streams that can be written in every terminal: closed ones are replaced, characters that a terminal lacks
-get plain forms, and a reader that goes away does not end a run."""
+are replaced by plain forms, and a reader that goes away does not end a run."""
 
 from __future__ import annotations
 
@@ -33,28 +33,30 @@ _GONE = (errno.EPIPE, errno.EIO)
 def prepare() -> None:
     """Make the standard streams usable. Call this before anything opens a file.
 
-    A closed stream is replaced by /dev/null: otherwise the next file that is opened would get its number, and what is
-    printed would be written into that file. A stream in another encoding than UTF-8, or any stream in the locale C,
-    gets the plain forms of characters that it lacks. Messages without a reader are discarded.
+    A closed stream is replaced by /dev/null: otherwise the next opened file would get its number, and printed text
+    would be written into that file. A stream with another encoding than UTF-8, or any stream in the locale C, gets
+    plain forms of missing characters. Messages without a reader are discarded.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            # The lowest free number, which is this one.
+            # It gets the lowest free number, which is this one.
             os.set_inheritable(os.open(os.devnull, os.O_RDONLY if number == 0 else os.O_WRONLY), True)
     sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
+    # Without any locale, as in a container, terminals have UTF-8 too.
+    locale = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := os.environ.get(name))), "")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="ascii" if _is_c_locale() else None, errors=ERRORS)
+            stream.reconfigure(encoding="ascii" if locale in ("C", "POSIX") else None, errors=ERRORS)
     sys.stderr = _unbroken(sys.stderr, 2)
 
 
 @contextlib.contextmanager
 def unbroken() -> Iterator[None]:
-    """Discard what is printed to standard output after its reader has gone, instead of raising an error."""
+    """Discard text that is printed to standard output after its reader has gone, instead of raising an error."""
     before = sys.stdout
     sys.stdout = _unbroken(before, 1)
     try:
@@ -94,7 +96,7 @@ def _unbroken(stream: TextIO, number: int) -> TextIO:
 
 
 def _plain(error: UnicodeError) -> tuple[str, int]:
-    """Replace a character that an encoding lacks by its plain form; escape any other one."""
+    """Replace a character that an encoding lacks by its plain form, or escape it."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     character = error.object[error.start]
@@ -106,12 +108,6 @@ def _plain(error: UnicodeError) -> tuple[str, int]:
         UnicodeEncodeError(error.encoding, error.object, error.start, error.start + 1, error.reason)
     )
     return str(escaped), error.start + 1
-
-
-def _is_c_locale() -> bool:
-    """Return whether the user chose the locale C. Without any locale, as in a container, terminals have UTF-8 too."""
-    chosen = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := os.environ.get(name))), "")
-    return chosen in ("C", "POSIX")
 
 
 codecs.register_error(ERRORS, _plain)

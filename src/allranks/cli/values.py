@@ -1,4 +1,4 @@
-"""The values that users give with options, read from their texts."""
+"""Read the values of options."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from allranks.errors import InputError, Problem
 from allranks.plan.reader.settings import with_stand_ins
 
 ALL_RANKS = "all"
-"""Of --rank: the output of every rank is printed."""
+"""The value of --rank that stands for every rank."""
 
 _SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _AGE = re.compile(r"(\d{1,6})([mhdw])")
@@ -26,11 +26,7 @@ def streamed(rank: str) -> str:
 
 
 def settings_of(
-    pairs: list[str] | None,
-    *,
-    option: str = "--set",
-    example: str = "epochs=5",
-    form: str = "NAME=VALUE",
+    pairs: list[str] | None, *, option: str = "--set", example: str = "epochs=5", form: str = "NAME=VALUE"
 ) -> dict[str, str]:
     """Return the values of --set, or of another option, as text, by name.
 
@@ -48,7 +44,7 @@ def settings_of(
 
 
 def stand_ins_of(pairs: list[str] | None) -> dict[str, str]:
-    """Return the folders of --stand-in as settings of a run. Raise InputError as `settings_of`."""
+    """Return the folders of --stand-in as settings of a run. Raise InputError as `settings_of` does."""
     folders = settings_of(pairs, option="--stand-in", example="train=results/train", form="STEP=FOLDER")
     return with_stand_ins({}, folders)
 
@@ -82,10 +78,8 @@ def moment(text: str, option: str) -> float:
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError, OSError):
-        found, expected = (
-            "it is neither a date nor an age",
-            f"a date such as 2026-07-04 or 2026-07-04T12:00, or {_UNITS}",
-        )
+        expected = f"a date such as 2026-07-04 or 2026-07-04T12:00, or {_UNITS}"
+        found = "it is neither a date nor an age"
         raise InputError(Problem(f"{option} {text}", found, expected, f"{option} 7d")) from None
 
 

@@ -27,13 +27,13 @@ into a folder (ndv4/topo.xml); components/setup_sku_customizations.sh of azhpc-i
 PCI tree to NCCL, which the guest does not see. A container has them only if the platform or the image provides them."""
 
 TOPOLOGY_FAMILIES = ("ndv2", "ndv4", "ndv5", "ncv4")
-"""The families of sizes that have files."""
+"""The families of sizes that have topology files."""
 
 GRAPH_FAMILIES = ("ncv4",)
 """The families that also have a graph."""
 
 GRAPH_GPUS = 4
-"""The GPUs that ncv4's graph names, 0 to 3 (topology/ncv4-graph.xml of azhpc-images)."""
+"""The number of GPUs in ncv4's graph (topology/ncv4-graph.xml of azhpc-images)."""
 
 RELAXED_FAMILIES = ("ndv4", "ndv5")
 """The families for which Azure's host image enables relaxed ordering of PCI writes."""
@@ -54,14 +54,14 @@ class Topology:
 
 
 def topology_of(family: str, folder: Path = TOPOLOGY_FOLDER) -> Topology:
-    """Return the family's files: those in its folder, else those beside it."""
+    """Return the files of a family: those in its folder, else those beside it."""
     if not family:
         return Topology("")
     return Topology(family, _first_file(folder, family, "topo.xml"), _first_file(folder, family, "graph.xml"))
 
 
 def topology_here(folder: Path = TOPOLOGY_FOLDER) -> Topology:
-    """Return the files of this machine's family, by the one folder that the host image creates; else none."""
+    """Return the files of this machine's family, which the only folder of a family determines; else no files."""
     families = [family for family in TOPOLOGY_FAMILIES if (folder / family / "topo.xml").is_file()]
     return topology_of(families[0] if len(families) == 1 else "", folder)
 
@@ -73,10 +73,7 @@ def _first_file(folder: Path, family: str, name: str) -> str | None:
 
 @dataclass(frozen=True)
 class NetworkVariable:
-    """One variable of NCCL or UCX.
-
-    why: a short reason, for a person who finds the value in a log
-    """
+    """A variable of NCCL or UCX. why: a short reason, for a reader of the log"""
 
     name: str
     value: str
@@ -93,13 +90,13 @@ def settings(
 ) -> tuple[NetworkVariable, ...]:
     """Return NCCL's variables to set before the first communicator is created, in reading order.
 
-    size:      None if it is unknown; only what was found on the instance counts then
+    size:      None if it is unknown; only the files and devices on the instance count then
     devices:   from `network.devices`
     topology:  from `topology_of` or `topology_here`
     interface: the one that leads to the other instances; None: NCCL chooses
     ranks:     on this instance; None: one per GPU
 
-    What was found takes precedence over the table: a size with InfiniBand gets no setting for it if none was found.
+    Devices take precedence over the table: a size with InfiniBand gets no setting for it if no device was found.
     """
     return (
         *_sockets(interface),
@@ -111,7 +108,7 @@ def settings(
 def ucx_settings(
     size: Size | None, devices: Sequence[Device], topology: Topology, *, interface: str | None = None
 ) -> tuple[NetworkVariable, ...]:
-    """Return UCX's variables to set before MPI starts; the arguments are those of `settings`."""
+    """Return UCX's variables to set before MPI starts. Its arguments are those of `settings`."""
     name, with_infiniband = "UCX_NET_DEVICES", has_infiniband(size, devices)
     if with_infiniband:
         names = ",".join(map(str, network.usable(devices)))
@@ -137,11 +134,11 @@ def has_infiniband(size: Size | None, devices: Sequence[Device]) -> bool | None:
 
 
 def configured(environ: Mapping[str, str], system: Path = CONF_FILE) -> dict[str, str]:
-    """Return the variables in NCCL's configuration files: the user's and the system's. Environment variables take
-    precedence over them, and the user's file over the system's, as in NCCL.
+    """Return the variables in NCCL's configuration files: the user's take precedence over the system's. Environment
+    variables take precedence over both, as in NCCL.
 
-    The user's is NCCL_CONF_FILE, else ~/.nccl.conf (NCCL's user guide, "Environment Variables"). A file that does not
-    exist or cannot be read sets nothing.
+    The user's file is NCCL_CONF_FILE, else ~/.nccl.conf (NCCL's user guide, "Environment Variables"). A missing or
+    unreadable file sets nothing.
     """
     user_file = environ.get("NCCL_CONF_FILE") or (f"{home}/.nccl.conf" if (home := environ.get("HOME")) else "")
     return _conf_variables(system) | (_conf_variables(Path(user_file)) if user_file else {})

@@ -24,8 +24,8 @@ _SIOCGIFADDR = 0x8915  # linux/sockios.h: an interface's IPv4 address
 def interface_towards(host: str) -> str | None:
     """Return the interface by which this machine reaches `host`, a name or an IPv4 address. No packet is sent.
 
-    If the address is this machine's own, return the interface that carries it; "lo" for 127.0.0.0/8. Return None if
-    the host's address is unknown or no route leads to it: the library then chooses one.
+    If the address is this machine's own, return its interface; "lo" for 127.0.0.0/8. Return None if the host's address
+    is unknown or no route leads to it: the library then chooses an interface.
     """
     try:
         address = socket.gethostbyname(host)
@@ -52,7 +52,7 @@ def _address(any_socket: socket.socket, interface: str) -> str | None:
 
 
 SYSFS = Path("/sys/class/infiniband")
-"""Where Linux lists RDMA devices (Documentation/ABI/stable/sysfs-class-infiniband)."""
+"""The folder in which Linux lists RDMA devices (Documentation/ABI/stable/sysfs-class-infiniband)."""
 
 _ACCELERATED = "mlx5_an"
 
@@ -61,7 +61,7 @@ _ACCELERATED = "mlx5_an"
 class Device:
     """One port of an RDMA device.
 
-    name:       the kernel's: mlx5_ib0
+    name:       the kernel's name: mlx5_ib0
     port:       its number, from 1
     link_layer: InfiniBand or Ethernet; "" if the kernel does not report it
     gbit_s:     its rate in Gbit/s; None if the kernel does not report it
@@ -76,12 +76,12 @@ class Device:
 
     @property
     def is_infiniband(self) -> bool:
-        """Whether this is InfiniBand, and not Ethernet with RDMA."""
+        """Whether this is InfiniBand, not Ethernet with RDMA."""
         return self.link_layer == "InfiniBand" and not self.is_accelerated_networking
 
     @property
     def is_accelerated_networking(self) -> bool:
-        """Whether this is Azure's accelerated networking, by the device name in Azure's images."""
+        """Whether this is Azure's accelerated networking, by the device's name in Azure's images."""
         return self.name.startswith(_ACCELERATED)
 
     def __str__(self) -> str:
@@ -90,7 +90,7 @@ class Device:
 
 
 def devices(sysfs: Path = SYSFS) -> tuple[Device, ...]:
-    """Return every port of every RDMA device, mlx5_ib2 before mlx5_ib10. Empty if the machine has no such folder.
+    """Return every port of every RDMA device, mlx5_ib2 before mlx5_ib10; nothing if the folder does not exist.
 
     Unreadable files count as missing: a device may be removed while it is read.
     """

@@ -33,7 +33,7 @@ GPU_IDS = {
 }
 """GPU and GB of its memory, as in the table of sizes, by vendor and device."""
 
-# Display controllers (VGA, 3D) and processing accelerators. NVSwitches are bridges with ids of their own.
+# Display controllers (VGA, 3D) and processing accelerators. NVSwitches are bridges with other ids.
 _GPU_CLASSES = ("0x03", "0x12")
 
 
@@ -62,15 +62,15 @@ def recognise(root: Path = Path("/")) -> Recognised:
     """Return the sizes with the GPUs that root/sys lists, their number and memory, and as many InfiniBand ports, active
     or not. Unreadable files count as missing.
 
-    A machine with a second model of GPU, or with other numbers than any size has, is not recognised. CPUs distinguish
-    sizes that differ in nothing else, such as those with one T4.
+    A machine with several models of GPU, or with numbers that no size has, is not recognised. The number of CPUs
+    distinguishes sizes that are otherwise equal, such as those with one T4.
     """
     models = Counter(_gpus(root / "sys/bus/pci/devices"))
     if len(models) != 1:
         return NOTHING
     ((model, memory), count) = next(iter(models.items()))
     ports = sum(device.is_infiniband for device in network.devices(root / "sys/class/infiniband"))
-    # A container without access to InfiniBand lists it all the same; a host whose driver failed does not.
+    # /sys lists InfiniBand in a container without access to it, but not on a host whose driver has failed.
     matches = tuple(
         size
         for size in sizes()

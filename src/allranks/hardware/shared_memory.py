@@ -11,16 +11,16 @@ FOLDER = Path("/dev/shm")
 MIB = 1 << 20
 
 A_RANK = 64 * MIB
-"""Bytes that a rank may need without GPUs. Docker's default for a whole container is the same, which PyTorch's README
-calls not enough for the workers of a data loader; so two ranks need more."""
+"""Bytes that a rank may need without GPUs. Docker's default for a whole container is the same, which is not enough for
+the workers of a data loader according to PyTorch's README; so two ranks need more."""
 
 WITH_NCCL = 1024 * MIB
 """Bytes that NCCL's user guide gives a container (--shm-size=1g, "Runtime and MPI issues"). NCCL needs 4 to 10 MB per
-connection, and fails to start if that does not fit."""
+connection, and fails to start without them."""
 
 
 def needed(ranks: int, *, gpus: bool) -> int:
-    """Return the bytes of /dev/shm that the ranks of one instance need. A single GPU rank needs none for NCCL."""
+    """Return the bytes of /dev/shm that the ranks of one instance need. NCCL needs none for a single rank."""
     return max(WITH_NCCL if gpus and ranks > 1 else 0, ranks * A_RANK)
 
 
@@ -34,7 +34,8 @@ def found(folder: Path = FOLDER) -> int:
 
 
 def problem(total: int, ranks: int, *, gpus: bool) -> Problem | None:
-    """Return the problem, at the key that sets the size, if `total` bytes are too few for the ranks; else None."""
+    """Return a problem if `total` bytes are too few for the ranks, with the key that sets the size as its place; else
+    None."""
     need = needed(ranks, gpus=gpus)
     if total >= need:
         return None
@@ -45,5 +46,5 @@ def problem(total: int, ranks: int, *, gpus: bool) -> Problem | None:
 
 
 def mib(size: int) -> str:
-    """Return a size in bytes as text in MiB; with a decimal if it is below ten and not whole."""
+    """Return a size in bytes as text in MiB, with a decimal if it is below ten and not whole."""
     return f"{size / MIB:.0f} MiB" if size >= 10 * MIB or size % MIB == 0 else f"{size / MIB:.1f} MiB"

@@ -1,8 +1,13 @@
-"""The Azure sizes with GPUs: one table, sizes.csv, each row with its sources.
+"""The Azure sizes with GPUs, and the CUDA releases that run on them. Each row of the table, sizes.csv, has its sources.
 
 A source is a file of a public repository: `azurehpc-health-checks` and `azhpc-images` (Azure) at a commit,
-`azure-compute-docs` and `azure-docs` (MicrosoftDocs) with the date on the page. A value that no source gives is empty
-in the table and None here. To add a size, add a row.
+`azure-compute-docs` and `azure-docs` (MicrosoftDocs) with the date on the page. A value without a source is empty in
+the table and None here. To add a size, add a row.
+
+Sources about CUDA: compute capabilities from NVIDIA's CUDA GPUs page; CUDA 12.0 removed capability 3.x and CUDA 13.0
+removed 5.x to 7.0 (release notes of both); 10.x came with CUDA 12.8. Of torch's own builds, 12.6 has 5.0 to 9.0 and
+13.0 has 7.5 and newer (pytorch/pytorch#172352, #190385). Drivers: CUDA Compatibility guide, minor version
+compatibility.
 """
 
 from __future__ import annotations
@@ -64,7 +69,7 @@ class Size:
 
     @property
     def infiniband(self) -> bool:
-        """Whether processes on it have InfiniBand, which takes SR-IOV as well as RDMA."""
+        """Whether processes on it have InfiniBand, which requires SR-IOV as well as RDMA."""
         return self.rdma and self.sriov
 
     @property
@@ -73,27 +78,24 @@ class Size:
         return self.gpus
 
     def is_retired(self, today: date) -> bool:
-        """Return whether the size is no longer available."""
         return self.retired is not None and self.retired <= today
 
 
 @cache
 def sizes() -> tuple[Size, ...]:
-    """Return every size, in the table's order: by family, then by generation."""
+    """Return all sizes in the table's order: by family, then by generation."""
     with _TABLE.open(encoding="utf-8", newline="") as file:
         return tuple(_size(row) for row in csv.DictReader(file))
 
 
 def known(name: str) -> Size | None:
-    """Return the size of that name, ignoring case and with or without "Standard_"; None if it is unknown."""
+    """Return the size with a name, ignoring case and "Standard_"; None if it is unknown."""
     return _by_key().get(_key(name))
 
 
 def find(name: str, where: str = "size") -> Size:
-    """Return the size of that name, matched as in `known`. Raise InputError with similar names if there is none.
-
-    where: the place in the error
-    """
+    """Return the size with a name, as `known`. Raise InputError with similar names if it is unknown. where: the place
+    in the error"""
     size = known(name)
     if size is None:
         near = ", ".join(size.name for size in _near(_key(name)))
@@ -129,3 +131,65 @@ def _size(row: dict[str, str]) -> Size:
     values["retired"] = date.fromisoformat(row["retired"]) if row["retired"] else None
     values["sources"] = tuple(values.pop("source").split("; "))
     return Size(**values)
+
+
+CAPABILITIES = {
+    "K80": (3, 7),
+    "V100": (7, 0),
+    "T4": (7, 5),
+    "A100": (8, 0),
+    "H100": (9, 0),
+    "H100 NVL": (9, 0),
+    "H200": (9, 0),
+    "GB200": (10, 0),
+    "GB300": (10, 3),
+}
+"""Compute capabilities of NVIDIA's GPUs in the table of sizes."""
+
+_BFLOAT16 = (8, 0)
+
+
+@dataclass(frozen=True)
+class Release:
+    """A CUDA release that the environments are built with.
+
+    name:    the variant's folder in environments/variants
+    version: of the toolkit
+    driver:  the oldest driver
+    """
+
+    name: str
+    version: str
+    driver: int
+
+
+RELEASES = (Release("cuda12", "12.6", 525), Release("cuda13", "13.0", 580))
+"""The default first."""
+
+
+def releases_of(size: Size) -> tuple[Release, ...]:
+    """Return the releases that run on the size's GPUs; none for AMD's GPUs, and for GPUs that CUDA 12 dropped."""
+    return tuple(release for release in RELEASES if runs_on(release.version, size))
+
+
+def runs_on(version: str, size: Size) -> bool:
+    """Return whether a CUDA version, such as "12.6", supports the size's GPUs.
+
+    True for a version that is not a number, and False for AMD's GPUs.
+    """
+    capability = CAPABILITIES.get(size.gpu)
+    if capability is None:
+        return False
+    numbers = version.split(".")
+    if not all(number.isdecimal() for number in numbers[:2]):
+        return True
+    release = tuple(int(number) for number in numbers[:2])
+    oldest = (7, 5) if release >= (13,) else (5, 0) if release >= (12,) else (3, 5)
+    newest = (12, 9) if release >= (12, 8) else (9, 9)
+    return oldest <= capability <= newest
+
+
+def has_bfloat16(size: Size) -> bool:
+    """Return whether the size's GPUs compute in bfloat16: NVIDIA's since Ampere, and AMD's MI300X."""
+    capability = CAPABILITIES.get(size.gpu)
+    return size.gpu.startswith("MI") if capability is None else capability >= _BFLOAT16

@@ -1,6 +1,6 @@
 """Warnings about a size: the job would start, but be slow, waste GPUs, or fail at its first step.
 
-A warning's `where` is the key of the job that causes it; the caller adds the step and the file.
+The place of a warning is the key of the job that causes it; the caller adds the step and the file.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 
 from allranks.errors import Problem
-from allranks.hardware import cuda, network
+from allranks.hardware import network
 from allranks.hardware.network import Device
-from allranks.hardware.sizes import ARM64, Size, sizes
+from allranks.hardware.sizes import ARM64, CAPABILITIES, Size, releases_of, runs_on, sizes
 
 SIZE_KEY = "resources.instance_type"
 PROCESSES_KEY = "distribution.process_count_per_instance"
@@ -20,7 +20,7 @@ PROCESSES_KEY = "distribution.process_count_per_instance"
 def of_size(size: Size, today: date, *, wants_infiniband: bool = False) -> Iterator[Problem]:
     """Yield the warnings about the size that apply to every job.
 
-    wants_infiniband: whether the job asks for InfiniBand; see `asks_for_infiniband`
+    wants_infiniband: whether the job asks for InfiniBand, see `asks_for_infiniband`
     """
     yield from _retired(size, today)
     yield from of_infiniband(size, today, wanted=wants_infiniband)
@@ -49,9 +49,9 @@ def _retired(size: Size, today: date) -> Iterator[Problem]:
 
 
 def of_infiniband(size: Size, today: date, *, wanted: bool) -> Iterator[Problem]:
-    """Yield a problem if the size has no InfiniBand although its name or the job says so.
+    """Yield a problem if the size lacks InfiniBand although its name or the job implies it.
 
-    wanted: whether the job asks for InfiniBand; see `asks_for_infiniband`
+    wanted: whether the job asks for InfiniBand, see `asks_for_infiniband`
     """
     if size.infiniband:
         return
@@ -66,14 +66,14 @@ def of_infiniband(size: Size, today: date, *, wanted: bool) -> Iterator[Problem]
 
 
 def of_cuda(size: Size, version: str) -> Iterator[Problem]:
-    """Yield a problem if CUDA of the environment's version does not run on the size's GPUs.
+    """Yield a problem if the environment's CUDA version does not support the size's GPUs.
 
     version: such as "12.6"; "" if it is unknown
     """
-    # AMD's GPUs have a warning of their own.
-    if not version or size.gpu not in cuda.CAPABILITIES or cuda.runs_on(version, size):
+    # `_platform` warns about AMD's GPUs.
+    if not version or size.gpu not in CAPABILITIES or runs_on(version, size):
         return
-    releases = cuda.releases_of(size)
+    releases = releases_of(size)
     expected = " or ".join(f"CUDA {release.version} (variant {release.name})" for release in releases)
     found = f"the environment has CUDA {version}, which does not run on the {size.gpu} of {size.name}"
     fix = "choose another one: allranks doctor --sizes"
@@ -94,7 +94,7 @@ def _platform(size: Size) -> Iterator[Problem]:
 
 
 def of_processes(size: Size, processes: int) -> Iterator[Problem]:
-    """Yield a warning about the number of processes per instance, for a per-process launch."""
+    """Yield a warning about the number of processes per instance if the platform starts each process."""
     gpus = "1 GPU" if size.gpus == 1 else f"{size.gpus} GPUs"
     expected, fix = f"{size.gpus}: a process for each GPU", f"set process_count_per_instance to {size.processes}"
     if processes > size.gpus:
@@ -116,7 +116,7 @@ def of_processes(size: Size, processes: int) -> Iterator[Problem]:
 
 
 def of_devices(size: Size, devices: Sequence[Device]) -> Iterator[Problem]:
-    """Yield a warning if fewer InfiniBand devices are up on an instance than its size has."""
+    """Yield a warning if an instance has fewer active InfiniBand devices than its size should have."""
     if not size.infiniband:
         return
     active = network.usable(devices)
@@ -135,6 +135,6 @@ def of_devices(size: Size, devices: Sequence[Device]) -> Iterator[Problem]:
 
 
 def _alternative(size: Size, today: date) -> str:
-    """Return the advice to use a size with the same GPU and InfiniBand, or to look for one."""
+    """Return the advice to use a size with the same GPU and InfiniBand, or to search for one."""
     names = [each.name for each in sizes() if each.gpu == size.gpu and each.infiniband and not each.is_retired(today)]
     return f"use {names[0]}" if names else "see: allranks doctor --sizes --infiniband"

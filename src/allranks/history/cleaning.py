@@ -1,12 +1,14 @@
-"""Remove the unused contents of a workspace: old runs, unused snapshots, and folders without a run."""
+"""Remove what a workspace no longer needs: old runs, unused snapshots, and folders without a run."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from allranks.errors import InputError
@@ -16,33 +18,28 @@ from allranks.history.store import Store
 from allranks.workspace import Workspace
 
 RECENT = 3600.0
-"""Seconds for which a snapshot or a folder without a run stays, because its run may be about to start."""
+"""Seconds for which a snapshot or a folder without a run stays: its run may be about to start."""
 
 RUN, SNAPSHOT, LEFTOVER = "run", "snapshot", "leftover"
-"""Kinds of removals."""
 
 
 @dataclass(frozen=True)
 class Removal:
-    """A folder to remove.
-
-    kind: RUN, SNAPSHOT or LEFTOVER
-    name: a run's id, else the path relative to the workspace
-    path: the folder
-    size: its bytes on disk
-    run:  the record of a RUN
-    """
+    """A folder to remove. kind: RUN, SNAPSHOT or LEFTOVER. run: the record of a RUN"""
 
     kind: str
-    name: str
     path: Path
-    size: int
     run: RunRecord | None = None
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of the folder on disk."""
+        return size_of(self.path)
 
 
 @dataclass(frozen=True)
 class CleaningPlan:
-    """What would be removed, and which old runs would stay, each with the reason."""
+    """The removals, and the old runs that stay, each with the reason."""
 
     removals: tuple[Removal, ...] = ()
     kept: tuple[tuple[RunRecord, str], ...] = ()
@@ -66,41 +63,32 @@ def plan_cleaning(
 
     before:    runs that were created later stay; seconds since the epoch
     keep:      how many of the newest runs stay
-    plans:     other plans than those of this workspace's runs, as JSON, whose snapshots stay
+    plans:     plans, as JSON, other than those of this workspace's runs, whose snapshots stay
     leftovers: folders that are known to be unused
     """
     if not workspace.database.exists():
         return CleaningPlan()
     now = time.time() if now is None else now
     with Store(workspace.database, reads=True) as store:
-        runs = store.runs()
+        runs = list(store.each_run())
         old = {run.id: run for run in runs[keep:] if run.created < before}
         reasons = _reasons(workspace, runs, old, store.registered_paths())
         removed = [run for run in old.values() if run.id not in reasons]
         removed_ids = {run.id for run in removed}
         needed = [*plans, *(store.plan(run.id) for run in runs if run.id not in removed_ids)]
     run_ids = {run.id for run in runs}
-    unknown = [
-        folder
-        for folder in _folders(workspace.runs, now)
-        if folder.name not in run_ids and locks.holder(folder) is None
-    ]
-    unused = [
-        folder for folder in _folders(workspace.snapshots, now) if not any(folder.name in plan for plan in needed)
-    ]
-    removals = [
-        *(Removal(RUN, run.id, workspace.run_folder(run.id), size_of(workspace.run_folder(run.id)), run)
-          for run in removed),
-        *(_removal(SNAPSHOT, workspace, folder) for folder in unused),
-        *(_removal(LEFTOVER, workspace, folder) for folder in (*unknown, *leftovers)),
-    ]  # fmt: skip
+    unknown = [each for each in _folders(workspace.runs, now) if each.name not in run_ids and not locks.holder(each)]
+    unused = [each for each in _folders(workspace.snapshots, now) if not any(each.name in plan for plan in needed)]
+    removals = [Removal(RUN, workspace.run_folder(run.id), run) for run in removed]
+    removals += [Removal(SNAPSHOT, folder) for folder in unused]
+    removals += [Removal(LEFTOVER, folder) for folder in (*unknown, *leftovers)]
     return CleaningPlan(tuple(removals), tuple((old[run], reason) for run, reason in reasons.items()))
 
 
 def clean(workspace: Workspace, plan: CleaningPlan, remove: Callable[[Path], None] | None = None) -> list[Removal]:
-    """Remove the contents of the plan, except items in use by now. Return the removed items.
+    """Remove the contents of the plan, except items that came into use meanwhile. Return the removed items.
 
-    remove: removes a folder; errors are ignored
+    remove: removes a folder, ignoring errors
     """
     remove = remove or (lambda folder: shutil.rmtree(folder, ignore_errors=True))
     removed = [removal for removal in plan.removals if removal.run is None]
@@ -108,10 +96,8 @@ def clean(workspace: Workspace, plan: CleaningPlan, remove: Callable[[Path], Non
         remove(removal.path)
     workspace.reserve.unlink(missing_ok=True)
     with Store(workspace.database) as store:
-        for removal in plan.removals:
-            if removal.run is None or not _remove_run(workspace, store, removal.run, remove):
-                continue
-            removed.append(removal)
+        runs = (removal for removal in plan.removals if removal.run is not None)
+        removed += [removal for removal in runs if _remove_run(store, removal.path, remove)]
         store.vacuum()
     return removed
 
@@ -128,23 +114,19 @@ def size_of(path: Path) -> int:
     return total
 
 
-def _remove_run(workspace: Workspace, store: Store, run: RunRecord, remove: Callable[[Path], None]) -> bool:
-    """Remove a run from the store and its folder, unless a process executes it or another run needs it."""
-    folder = workspace.run_folder(run.id)
-    try:
-        with locks.hold(folder):
-            if not store.remove_run(run.id):
-                return False
+def _remove_run(store: Store, folder: Path, remove: Callable[[Path], None]) -> bool:
+    """Remove a run from the store, and its folder, unless a process executes it or another run needs it."""
+    with contextlib.suppress(InputError), locks.hold(folder):  # a process may have begun to execute it
+        if store.remove_run(folder.name):
             remove(folder)
-    except InputError:  # a process has begun to execute it
-        return False
-    return True
+            return True
+    return False
 
 
 def _reasons(
     workspace: Workspace, runs: Sequence[RunRecord], old: dict[str, RunRecord], registered: Iterable[str]
 ) -> dict[str, str]:
-    """Return the reason why a run stays although it is old, by its id."""
+    """Return the reason why each old run stays, by the run's id."""
     reasons: dict[str, str] = {}
     for run in old.values():
         if locks.holder(workspace.run_folder(run.id)) is not None:
@@ -167,13 +149,9 @@ def _reasons(
 
 
 def _folders(parent: Path, now: float) -> list[Path]:
-    """Return the folders in a folder that have not changed recently."""
+    """Return the subfolders that have not changed recently."""
     try:
         folders = sorted(path for path in parent.iterdir() if path.is_dir() and not path.is_symlink())
         return [path for path in folders if path.stat().st_mtime < now - RECENT]
     except FileNotFoundError:
         return []
-
-
-def _removal(kind: str, workspace: Workspace, folder: Path) -> Removal:
-    return Removal(kind, os.path.relpath(folder, workspace.root), folder, size_of(folder))

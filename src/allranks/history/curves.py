@@ -1,4 +1,4 @@
-"""Evaluate a metric's curve: best value, family, thinning for display, estimated remaining time."""
+"""Evaluate the curve of a metric: best value, family, thinning for display, estimated remaining time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def families(metrics: Mapping[str, Sequence[Point]]) -> dict[str, list[str]]:
 
 
 def direction(name: str) -> int:
-    """Return -1 for a metric that is better when lower, 1 when higher, 0 if its name does not show which."""
+    """Return -1 for a metric that should fall, 1 for one that should rise, 0 if its name does not tell."""
     words = {word.lower() for word in _SPLIT.split(name)}
     if words & _FALLS:
         return -1
@@ -39,17 +39,17 @@ def direction(name: str) -> int:
 
 
 def best(name: str, points: Sequence[Point]) -> Point | None:
-    """Return the best finite point of a curve, the first of equals; None if the metric has no direction."""
+    """Return the best finite point of a curve, the first of equal ones; None if the metric has no direction."""
     sign = direction(name)
     finite = [point for point in tuple(points) if math.isfinite(point.value)]
     return max(finite, key=lambda point: sign * point.value) if sign and finite else None
 
 
 def headline(steps: Sequence[StepRecord], limit: int = 3) -> list[tuple[StepRecord, str, Point]]:
-    """Return the most relevant last values: of metrics that should rise, then of those that should fall; late steps
-    first.
+    """Return the most relevant last values: first of metrics that should rise, then of those that should fall, of late
+    steps first.
 
-    Other metrics, such as a learning rate, are used only without any of these.
+    Other metrics, such as a learning rate, are used only if there are none of these.
     """
     entries = [
         (step, name, points[-1]) for step in reversed(steps) for name, points in tuple(step.metrics.items()) if points
@@ -59,14 +59,12 @@ def headline(steps: Sequence[StepRecord], limit: int = 3) -> list[tuple[StepReco
 
 
 def best_metric(steps: Sequence[StepRecord]) -> tuple[str, Point] | None:
-    """Return the most relevant metric of the steps together, and its best point, or its last one if it has no
-    direction. None if they have no metrics."""
-    entries = headline(steps, limit=1)
-    if not entries:
-        return None
-    _, name, last = entries[0]
-    best_points = [point for step in steps if (point := best(name, step.metrics.get(name, ()))) is not None]
-    return name, best(name, best_points) or last
+    """Return the most relevant metric of the steps, and its best point, or its last one if it has no direction. Return
+    None if they have no metrics."""
+    for _, name, last in headline(steps, limit=1):
+        best_points = [point for step in steps if (point := best(name, step.metrics.get(name, ()))) is not None]
+        return name, best(name, best_points) or last
+    return None
 
 
 def buckets(points: Sequence[Point], width: int, samples: int = 16) -> list[float]:
@@ -87,10 +85,10 @@ def buckets(points: Sequence[Point], width: int, samples: int = 16) -> list[floa
 
 
 def thin(points: Sequence[tuple[float, float]], width: int) -> list[tuple[float, float]]:
-    """Return the points (x, y) that matter at a width of `width` pixels: of each interval the first, lowest, highest
-    and last point.
+    """Return the points (x, y) that are visible at a width of `width` pixels: the first, lowest, highest and last one
+    of each interval.
 
-    Points that are not finite are not compared; the first of an interval remains, so that gaps stay visible.
+    Points that are not finite are not compared; an interval keeps its first point, so that gaps stay visible.
     """
     if len(points) <= 4 * width:
         return list(points)
@@ -106,7 +104,7 @@ def thin(points: Sequence[tuple[float, float]], width: int) -> list[tuple[float,
 
 
 def remaining(step: StepRecord) -> float | None:
-    """Return the estimated seconds until the step has made its training steps, from its curves; None if unknown."""
+    """Return the estimated seconds until the step completes its training steps; None if unknown."""
     if step.progress is None or not step.progress.total:
         return None
     longest = max(tuple(step.metrics.values()), key=len, default=[])

@@ -1,4 +1,4 @@
-"""An SQLite file of a workspace, whose tables have a version."""
+"""An SQLite file of a workspace, with a version of its tables."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 _ROOM = 1 << 18
-"""Bytes that SQLite needs for the files beside a database."""
+"""Bytes of disk space that SQLite needs for the files beside a database."""
 
 
 class Database:
     """An open file. Use it as a context manager, on one thread. A subclass describes its tables.
 
-    kind:        what messages call the file: "store"
+    kind:        the name of the file in messages, such as "store"
     tables:      the statements that create the tables
-    version:     of the tables. A file of another version is rejected.
-    synchronous: SQLite's setting. With FULL, a change that is committed survives a power failure.
+    version:     of the tables; a file of another version is rejected
+    synchronous: SQLite's setting. With FULL, a committed change survives a power failure
     """
 
     kind: ClassVar[str]
@@ -39,11 +39,11 @@ class Database:
     synchronous: ClassVar[str] = "NORMAL"
 
     def __init__(self, path: Path, *, reads: bool = False) -> None:
-        """Open the file. Create it if it does not exist.
+        """Open the file, and create it if it does not exist.
 
-        reads: whether the file is only read. Then it may be on a full disk, or where this user may not write
+        reads: whether the file is only read. It may then be on a full disk, or where this user may not write
 
-        Raise InputError if it is of another kind or version, and OSError if the disk is full.
+        Raise InputError if the file is of another kind or version, and OSError if the disk is full.
         """
         self.path = path
         self._copy: tempfile.TemporaryDirectory[str] | None = None
@@ -52,7 +52,7 @@ class Database:
             return
         check_access(path, os.R_OK)
         try:
-            # SQLite creates two files beside one that it reads.
+            # SQLite creates two files beside a file that it reads.
             self._open(path if os.access(path.parent, os.W_OK) and os.access(path, os.W_OK) else self._copied())
         except OSError as error:
             if error.errno != errno.ENOSPC or self._copy is not None:
@@ -74,7 +74,7 @@ class Database:
             raise self._unusable(f"a {self.kind} of version {version}, this is version {self.version}")
 
     def _copied(self) -> Path:
-        """Return a copy of the file in a temporary folder, with the changes that are not in the file itself yet."""
+        """Return a copy of the file, and of its write-ahead log, in a temporary folder."""
         self._copy = tempfile.TemporaryDirectory(prefix="allranks-")
         for suffix in ("", "-wal"):
             with contextlib.suppress(FileNotFoundError):
@@ -93,7 +93,7 @@ class Database:
             raise self._plain(error) from None
 
     def _use_wal(self) -> None:
-        # Where several processes open a new file at once, SQLite raises an error instead of waiting for its time-out.
+        # If several processes open a new file at once, SQLite raises an error instead of waiting.
         for tries_left in reversed(range(1000)):
             try:
                 self.connection.execute("PRAGMA journal_mode = WAL")

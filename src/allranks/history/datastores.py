@@ -90,5 +90,4 @@ def find(workspace: Workspace, job: str) -> tuple[RunRecord, StepRecord | None] 
 
 
 def _existing(base: Path | None, parts: tuple[str, ...]) -> Path | None:
-    path = base.joinpath(*parts) if base else None
-    return path if path is not None and path.exists() else None
+    return path if base and (path := base.joinpath(*parts)).exists() else None

@@ -1,4 +1,4 @@
-"""Format times, numbers, layouts, states, resource usage and results for the terminal and the page of a run."""
+"""Format layouts, states, resource usage and results for the terminal and the page of a run."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ SYMBOLS = MappingProxyType(
         Status.SKIPPED: "⊘",
     }
 )
-"""One glyph per state. Shapes differ, so that colours are not needed to read them."""
+"""One glyph per state. The shapes differ, so that they can be told apart without colours."""
 
 _EXIT = re.compile(r"exit code -?\d+|ended by \w+(?: \d+)?")
 """A reason that only says how a rank ended."""
 
 
 def elapsed(record: RunRecord | StepRecord | Node, now: float) -> float | None:
-    """Return the seconds that a run, a step or a group has taken so far; None before it starts, and for a reused
-    result. The time between the executions of a resumed run does not count."""
+    """Return the seconds that a run, a step or a group has taken so far, without the time between the executions of a
+    resumed run; None before it starts, and for a reused result."""
     started = record.created if isinstance(record, RunRecord) else record.started
     if not started or (record.ended is None and record.status.ended):
         return None
@@ -58,19 +58,16 @@ def step_layout(step: StepRecord) -> str:
 def node_layout(node: Node) -> str:
     """Return the layout of a step, or the number of nodes in a group."""
     if node.children and all(child.is_iteration for child in node.children):
-        return count(
-            len(node.children), "trial" if node.children[0].record and node.children[0].record.is_trial else "iteration"
-        )
+        first = node.children[0].record
+        return count(len(node.children), "trial" if first and first.is_trial else "iteration")
     if node.children:
         return count(len(steps_of(node)), "step")
-    if node.record is None or node.record.kind != "command":
-        return ""
-    return step_layout(node.record)
+    return step_layout(node.record) if node.record and node.record.kind == "command" else ""
 
 
 def cause(verdict: Verdict, *, whole: bool = False) -> str:
-    """Return who failed and how: ``rank 2 on instance 1: ValueError: bad batch (train.py:10)``. Empty if neither is
-    known. whole: not shortened to about a line"""
+    """Return which rank failed and how: ``rank 2 on instance 1: ValueError: bad batch (train.py:10)``; "" if neither is
+    known. whole: do not shorten it to about a line"""
     number = verdict.rank if verdict.worker is None else verdict.worker
     who = "" if number is None else f"rank {number}"
     if who and verdict.instance_rank is not None:
@@ -88,28 +85,28 @@ def cause(verdict: Verdict, *, whole: bool = False) -> str:
 
 
 def reason(verdict: Verdict) -> str:
-    """Return why it failed, unless `cause` already includes that."""
+    """Return why the step failed, unless `cause` includes it."""
     return "" if verdict.reason and verdict.reason in cause(verdict) else verdict.reason
 
 
 def short_reason(verdict: Verdict) -> str:
-    """Return why it failed, shortened to about a line; the summary of the run has the whole text."""
+    """Return why the step failed, shortened to about a line."""
     return "" if verdict.rank is not None else shortened(reason(verdict))
 
 
 def what_to_do(verdict: Verdict) -> str:
-    """Return the advice on a known failure, with the command that explains it; "" for others."""
+    """Return the advice on a known failure, with the command that explains it; "" for an unknown one."""
     return f"{verdict.advice}. More: allranks why {verdict.code}" if verdict.advice else ""
 
 
 def without_reason(lines: Sequence[str], verdict: Verdict) -> list[str]:
-    """Return the lines of a log or a traceback without those that repeat the reason, which is printed before them."""
+    """Return the lines of a log or a traceback, except those that repeat the reason."""
     text = r"\s+".join(map(re.escape, verdict.reason.split()))
     return re.sub(rf"(?m)^.*?{text}\s*?$\n?", "", "\n".join(lines)).splitlines() if text else list(lines)
 
 
 def current_usage(step: StepRecord) -> str:
-    """Return the total usage of the running ranks of a step: ``cpu 387% · 2.1 GB``; "" if that is not known."""
+    """Return the total usage of the running ranks of a step: ``cpu 387% · 2.1 GB``; "" if it is unknown."""
     current = _current(step)
     if not current:
         return ""
@@ -121,34 +118,32 @@ def current_usage(step: StepRecord) -> str:
     return text
 
 
-def mean_cores(rank: RankRecord, now: float | None = None) -> float | None:
-    """Return the cores that a rank used on average; None if that is not known. now: end of a rank that is running"""
+def mean_cpu(rank: RankRecord, now: float | None) -> str:
+    """Return the mean CPU usage of a rank, in percent of a core: ``97%``; "" if it is unknown. now: the end of a
+    running rank"""
+    cores = _mean_cores(rank, now)
+    return "" if cores is None else _percent(cores)
+
+
+def usage_of_ranks(step: StepRecord, now: float | None) -> dict[str, str]:
+    """Return the known resource usage of the ranks of a step: ``cpu`` is their mean CPU usage, such as ``97%`` or ``3%
+    to 98%``; ``memory`` and ``gpu memory`` are their peaks, such as ``1.0 GB to 1.2 GB``. now: as for `mean_cpu`"""
+    cores = sorted(cores for rank in step.ranks if (cores := _mean_cores(rank, now)) is not None)
+    memory = sorted(rank.peak_memory for rank in step.ranks if rank.peak_memory)
+    gpu = sorted(rank.peak_gpu_memory for rank in step.ranks if rank.peak_gpu_memory)
+    texts = {
+        "cpu": [*map(_percent, cores)],
+        "memory": [*map(in_bytes, memory)],
+        "gpu memory": [*map(in_bytes, gpu)],
+    }
+    return {name: " to ".join(dict.fromkeys((each[0], each[-1]))) for name, each in texts.items() if each}
+
+
+def _mean_cores(rank: RankRecord, now: float | None) -> float | None:
     ended = now if rank.ended is None else rank.ended
     if rank.cpu_seconds is None or rank.started is None or ended is None or ended <= rank.started:
         return None
     return rank.cpu_seconds / (ended - rank.started)
-
-
-def mean_cpu(rank: RankRecord, now: float | None = None) -> str:
-    """Return the cores that a rank used on average: ``97%`` of one; "" if that is not known."""
-    cores = mean_cores(rank, now)
-    return "" if cores is None else _percent(cores)
-
-
-def cpu_of_ranks(step: StepRecord, now: float | None = None) -> str:
-    """Return the cores that each rank of a step used on average: ``97%``, ``3% to 98%``; "" if that is not known."""
-    values = [cores for rank in step.ranks if (cores := mean_cores(rank, now)) is not None]
-    return _range([_percent(cores) for cores in sorted(values)])
-
-
-def memory_of_ranks(step: StepRecord) -> str:
-    """Return the largest memory of each rank of a step: ``1.2 GB``, ``1.0 GB to 1.2 GB``; "" if that is not known."""
-    return _range([in_bytes(memory) for memory in sorted(rank.peak_memory or 0 for rank in step.ranks) if memory])
-
-
-def gpu_memory_of_ranks(step: StepRecord) -> str:
-    """Return the largest memory on the GPUs of each rank of a step; "" if that is not known."""
-    return _range([in_bytes(used) for used in sorted(rank.peak_gpu_memory or 0 for rank in step.ranks) if used])
 
 
 def _current(step: StepRecord) -> list[tuple[float, RankUsage]]:
@@ -161,15 +156,9 @@ def _percent(cores: float) -> str:
     return f"{100 * cores:.0f}%"
 
 
-def _range(texts: Sequence[str]) -> str:
-    return " to ".join(dict.fromkeys((*texts[:1], *texts[-1:])))
-
-
 def outputs_of(run: RunRecord) -> dict[str, str]:
-    """Return the outputs of the run by name: paths, or the text of primitives.
-
-    A command job also has the files that it wrote below ./outputs.
-    """
+    """Return the outputs of the run by name: paths, or values as text. A command job also has its files below
+    ./outputs."""
     found = dict(run.outputs)
     if len(run.steps) == 1 and run.steps[0].name == run.name and run.steps[0].artifacts:
         (step,) = run.steps
@@ -178,7 +167,7 @@ def outputs_of(run: RunRecord) -> dict[str, str]:
 
 
 def models_of(run: RunRecord) -> dict[str, str]:
-    """Return the versions of models that the run's steps registered, by name."""
+    """Return the versions of the models that the run's steps registered, by name of the model."""
     versions: dict[str, list[str]] = {}
     for step in run.steps:
         for model in step.models:
@@ -188,7 +177,7 @@ def models_of(run: RunRecord) -> dict[str, str]:
 
 
 def reported_results(run: RunRecord) -> dict[str, str]:
-    """Return the result that each step reported, by its path. Of the iterations of a loop, return the last one's."""
+    """Return the result that each step reported, by its path. For the iterations of a loop, only the last one's."""
     last: dict[str, StepRecord] = {}
     for step in run.steps:
         if step.result:

@@ -1,7 +1,5 @@
-"""Locks of the runs in execution: the engine holds a lock in the folder of its run.
-
-The kernel releases the lock when the engine's process ends for any reason.
-"""
+"""Locks of running runs: the engine holds a lock in the folder of its run. The kernel releases it when the process
+ends."""
 
 from __future__ import annotations
 
@@ -15,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
+from allranks.text import clock
 from allranks.workspace import check_access
 
 NAME = "engine.lock"
@@ -25,7 +24,7 @@ _LOOK = 0.02
 
 @dataclass(frozen=True)
 class Holder:
-    """The process that executes a run. since: seconds since the epoch."""
+    """The process that executes a run. since: seconds since the epoch"""
 
     pid: int
     since: float
@@ -33,7 +32,7 @@ class Holder:
 
 @contextlib.contextmanager
 def hold(folder: Path) -> Iterator[None]:
-    """Hold the lock of the run in this folder for the duration of the block.
+    """Hold the lock of the run in this folder inside of the block.
 
     Raise InputError, with the process id, if another process holds it.
     """
@@ -44,11 +43,9 @@ def hold(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            current = holder(folder)
-            since = ""
-            if current and current.since:
-                since = f" since {time.strftime('%H:%M:%S', time.localtime(current.since))}"
-            found = f"process {current.pid if current else '?'} has been executing it{since}"
+            current = holder(folder) or Holder(0, 0.0)
+            since = f" since {clock(current.since)}" if current.since else ""
+            found = f"process {current.pid or '?'} has been executing it{since}"
             fix = f"wait for it to end, or: allranks cancel {folder.name}"
             raise InputError(Problem(f"run {folder.name}", found, "", fix, code="run-in-progress")) from None
         file.truncate()
@@ -61,29 +58,28 @@ def holder(folder: Path) -> Holder | None:
     """Return the process that executes the run in this folder, or None."""
     try:
         with open(folder / NAME, encoding="utf-8") as file:
-            if not _is_free(file.fileno()):
-                return _read(file.read())
+            if _is_free(file.fileno()):
+                return None
+            data = json.loads(file.read())
+            return Holder(int(data["pid"]), float(data["since"]))
     except FileNotFoundError:
         return None
-    except PermissionError:
-        return Holder(0, 0.0)  # another user's: what its engine has recorded is taken as it is
-    return None
+    # The lock is another user's, or its holder has not written its id yet.
+    except (PermissionError, ValueError, KeyError, TypeError):
+        return Holder(0, 0.0)
 
 
 def wait(folder: Path, seconds: float | None = None) -> bool:
-    """Wait until no process executes the run in this folder, for at most `seconds`. Return whether that was reached."""
-    try:
-        with open(folder / NAME, encoding="utf-8") as file:
-            if seconds is None:
-                fcntl.flock(file, fcntl.LOCK_SH)
-                return True
-            end = time.monotonic() + seconds
-            while not _is_free(file.fileno()):
-                if time.monotonic() > end:
-                    return False
-                time.sleep(_LOOK)
-    except FileNotFoundError:
-        pass
+    """Wait until no process executes the run in this folder, for at most `seconds`. Return False after a time-out."""
+    with contextlib.suppress(FileNotFoundError), open(folder / NAME, encoding="utf-8") as file:
+        if seconds is None:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            return True
+        end = time.monotonic() + seconds
+        while not _is_free(file.fileno()):
+            if time.monotonic() > end:
+                return False
+            time.sleep(_LOOK)
     return True
 
 
@@ -93,11 +89,3 @@ def _is_free(file: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _read(text: str) -> Holder:
-    try:
-        data = json.loads(text)
-        return Holder(int(data["pid"]), float(data["since"]))
-    except (ValueError, KeyError, TypeError):
-        return Holder(0, 0.0)  # it holds the lock, but has not written its id yet

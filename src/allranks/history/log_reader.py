@@ -1,7 +1,6 @@
 """Read the logs of a run's ranks, once or as they grow.
 
-A log may be larger than memory, even a single line: it is read and printed in pieces, one log at a time. Secrets are
-masked in what is printed.
+A log, even a single line, may be larger than memory, so it is read and printed in pieces. Printed secrets are masked.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ FAR_LOOK = 2.0
 """Seconds between two checks of the logs of a submitted run."""
 
 PIECE = 64 * 1024
-"""Bytes, or characters, of a log that are in memory at a time."""
+"""Bytes or characters of a log that are in memory at a time."""
 
 _SHOWN_STEPS = 3
 
@@ -41,9 +40,8 @@ Find = Callable[[str], RunRecord]
 _LONG_LINE = 4096
 """Maximum bytes or characters of a line of a tail."""
 _LONGEST_SEARCHED = 64 * 1024 * 1024
-"""Bytes of a line whose beginning is searched for, such as the message of an exception with a tensor in it."""
-_TAIL_LINES = 20
-_TAIL_BYTES = 1 << 16
+"""Maximum bytes in which the beginning of a long line is searched for, such as an exception with a tensor in its
+message."""
 
 
 def print_logs(find: Find, identity: str, step: str | None, rank: int | None, out: BinaryIO | None = None) -> None:
@@ -71,11 +69,10 @@ def follow_logs(find: Find, identity: str, step: str | None, rank: int | None) -
 
 
 def print_logs_json(find: Find, identity: str, step: str | None, rank: int | None) -> None:
-    """Print the logs as one JSON array of {run, step, rank, log, lines}, one object per rank.
+    """Print the logs as one JSON array of {run, step, rank, log, lines}, one object per rank, as `json.dumps` does.
 
-    The text is that of ``json.dumps(..., indent=2)``. run: the run that wrote the log, another one for a reused step.
-    lines: the log as UTF-8, split as by `str.splitlines`, with
-    U+FFFD for invalid bytes.
+    run: the run that wrote the log, another one for a reused step. lines: the log as UTF-8, split as by
+    `str.splitlines`, with U+FFFD for invalid bytes.
     """
     before = "[\n"
     run = find(identity)
@@ -94,7 +91,7 @@ def print_logs_json(find: Find, identity: str, step: str | None, rank: int | Non
 
 
 def _note_reused(chosen: list[tuple[StepRecord, list[RankRecord]]]) -> None:
-    """Print to standard error from which runs the results, and therefore the logs, of steps were reused."""
+    """Print to standard error from which runs the results of steps, and therefore their logs, were reused."""
     runs: dict[str, list[str]] = {}
     for step, _ in chosen:
         if step.reused_from:
@@ -108,27 +105,27 @@ def _note_reused(chosen: list[tuple[StepRecord, list[RankRecord]]]) -> None:
 def chosen(
     run: RunRecord, step: str | None, rank: int | None, *, wait: bool = False
 ) -> list[tuple[StepRecord, list[RankRecord]]]:
-    """Return the requested steps and ranks. wait: whether those that have not started yet may be missing."""
+    """Return the requested steps and ranks. wait: whether steps and ranks that have not started may be missing"""
     steps = run.steps if step is None else records_at(run, step)
     selected = [(record, [each for each in record.ranks if rank is None or each.rank == rank]) for record in steps]
     if rank is not None and not wait and not any(ranks for _, ranks in selected):
         highest = max((each.rank for record in steps for each in record.ranks), default=None)
-        expected = f"0 to {highest}" if highest is not None else ""
-        where = f"run {run.id}" + (f", step {step}" if step else "")
-        raise InputError(
-            Problem(f"{where}, rank {rank}", "there is no such rank" if expected else "no rank has started", expected)
+        found, expected = (
+            ("no rank has started", "") if highest is None else ("there is no such rank", f"0 to {highest}")
         )
+        where = f"run {run.id}" + (f", step {step}" if step else "")
+        raise InputError(Problem(f"{where}, rank {rank}", found, expected))
     return selected
 
 
 class Output(Protocol):
-    """Where lines are printed."""
+    """The destination of printed lines."""
 
     def write(self, data: bytes, /) -> object:
-        """Print bytes."""
+        pass
 
     def flush(self) -> None:
-        """Print what is held back."""
+        """Print buffered lines."""
 
 
 @dataclass
@@ -145,9 +142,9 @@ class _Position:
 
 @dataclass
 class LogPrinter:
-    """Prints new lines of each log, whole lines only, so that lines of different ranks are not mixed.
+    """Print new lines of each log, only complete ones, so that lines of different ranks are not mixed.
 
-    Prints the bytes that the ranks wrote, which need not be text. An incomplete line is printed when it is complete.
+    The bytes are printed as the ranks wrote them, even if they are not text.
 
     known: the secrets of the run's plan
     """
@@ -159,7 +156,7 @@ class LogPrinter:
     def print_new(
         self, run: RunRecord, chosen: list[tuple[StepRecord, list[RankRecord]]], *, names: bool = False
     ) -> None:
-        """Print the new lines. names: whether lines of a single rank begin with its step and number too"""
+        """Print the new lines. names: whether the lines of a single rank, too, begin with its step and number"""
         several = names or sum(len(ranks) for _, ranks in chosen) > 1
         for step, ranks in chosen:
             for rank in ranks:
@@ -168,7 +165,7 @@ class LogPrinter:
         self.out.flush()
 
     def _print_log(self, log: str, prefix: bytes, *, complete: bool) -> None:
-        """Print the new lines of a log. complete: whether a last line without a line end is printed."""
+        """Print the new lines of a log. complete: whether to print a last line without a line end"""
         position = self.positions.setdefault(log, _Position())
         size = _size(log)
         end = size if complete else _end_of_last_line(log, position.searched, size)
@@ -179,14 +176,14 @@ class LogPrinter:
 
 
 def _print_lines(pieces: Iterable[bytes], prefix: bytes, write: Callable[[bytes], object]) -> None:
-    """Print the lines in pieces of a log, each with the prefix, and end the last one."""
+    """Print the lines in pieces of a log, each with the prefix. End the last line."""
     ended = True
     for piece in pieces:
         if ended:
             write(prefix)
         ended = piece.endswith(b"\n")
         if prefix:
-            # The prefix after a line end at the end of this piece is written with the next piece, if there is one.
+            # After a line end at the end of this piece, the prefix is written with the next piece, if there is one.
             last = len(piece) - ended
             piece = piece[:last].replace(b"\n", b"\n" + prefix) + piece[last:]
         write(piece)
@@ -206,7 +203,7 @@ def _end_of_last_line(log: str, start: int, end: int) -> int:
 
 
 def _json_lines(log: str, known: frozenset[str]) -> Iterator[str]:
-    """Yield the content of the log's JSON array of lines, in pieces that may end within a line."""
+    """Yield the elements of the JSON array of a log's lines, in pieces that may end within a line."""
     separator, inside = "\n      ", False
     for text in _texts(redacted(_pieces(log, 0, _size(log)), known)):
         strings = json.dumps(text.splitlines(), separators=(",\n      ", ":"))[1:-1]
@@ -234,7 +231,7 @@ def _texts(pieces: Iterable[bytes]) -> Iterator[str]:
 
 
 def _pieces(log: str, start: int, end: int) -> Iterator[bytes]:
-    """Yield the bytes between two offsets, in pieces; fewer if the log has become shorter."""
+    """Yield the bytes between two offsets in pieces, or fewer if the log has become shorter."""
     try:
         with open_log(log) as file:
             file.seek(start)
@@ -253,11 +250,10 @@ def _size(log: str) -> int:
         return 0
 
 
-def tail(log: str, lines: int = _TAIL_LINES, size: int = _TAIL_BYTES) -> tuple[str, ...]:
-    """Return the last lines of a log, which may be large, missing, or binary. size: maximum bytes of them
+def tail(log: str, lines: int = 20, size: int = 1 << 16) -> tuple[str, ...]:
+    """Return the last lines of a log, which may be large, missing or binary. size: their maximum size in bytes
 
-    Of a long line, only the beginning and the end are returned. A secret that extends over lines, of which only the
-    last ones are returned, is masked.
+    Of a long line, only the beginning and the end are returned. A secret that began in an earlier line is masked.
     """
     try:
         with open_log(log) as file:
@@ -271,13 +267,13 @@ def tail(log: str, lines: int = _TAIL_LINES, size: int = _TAIL_BYTES) -> tuple[s
         return ()
     if extends_over_lines(text, returns=False):
         text = redact(text)
-    # First by line feeds: a progress bar, or a message with carriage returns, has thousands of lines otherwise.
+    # Split at line feeds first: at carriage returns, a progress bar would have thousands of lines.
     text = "\n".join(truncated(line, _LONG_LINE) for line in text.rstrip().split("\n")[-lines:])
     return tuple(text.splitlines()[-lines:])
 
 
 def _before_long_line(file: io.FileIO, place: int, size: int) -> bytes:
-    """Return what precedes the line around a place in a log, at most `size` bytes, and the line's beginning."""
+    """Return at most `size` bytes that precede the line around a place in a log, and the beginning of that line."""
     start = end = place
     while start > max(place - _LONGEST_SEARCHED, 0):
         end, start = start, max(start - PIECE, 0)

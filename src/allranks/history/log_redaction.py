@@ -1,4 +1,4 @@
-"""Mask secrets in the logs of ranks: in the files of a step that has ended, and in what is printed of any log."""
+"""Mask secrets in the logs of ranks: in the files of completed steps, and in printed logs."""
 
 from __future__ import annotations
 
@@ -11,22 +11,13 @@ import stat
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from allranks.secrets import (
-    Mask,
-    extends_over_lines,
-    forms,
-    may_have_secret,
-    redact,
-    replace_known,
-    same_length,
-    short,
-)
+from allranks.secrets import Mask, extends_over_lines, forms, may_have_secret, redact, replace_known, same_length, short
 
 LONGEST_LINE = 64 * 1024
 """Bytes of a line that are held until it ends. A longer line is cut between two words."""
 
 MOST_NEW = 4 * 1024 * 1024
-"""Bytes of text that never recurs which are searched in the logs of an attempt."""
+"""Maximum bytes of non-recurring text to search in the logs of an attempt."""
 
 _MOST_HELD = 4 * LONGEST_LINE
 _KEY_BEGINS = re.compile(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY")
@@ -34,7 +25,7 @@ _KEY_ENDS = b"-----END "
 _BETWEEN_WORDS = (b" ", b"\t", b"\r", b'"', b"'", b"<", b">")
 _ONE_DIGIT = bytes.maketrans(b"123456789", b"000000000")
 _MOST = 4 * 1024 * 1024
-"""Bytes of memory for the lines that are remembered."""
+"""Maximum bytes of memory for the remembered lines."""
 _OVERHEAD = 100
 """Additional bytes of memory per line in a set."""
 _LINE_END = re.compile(rb"([\r\n])(?:(?<=[!-9;<>-~][\r\n])|(?<=[!-9;<>-~][ \r][\r\n]))(?=[ \t\r]*[!-9;<>-~\x1b])")
@@ -48,13 +39,13 @@ def redacted(
     complete: bool = True,
     lines: LogLines | None = None,
 ) -> Iterator[bytes]:
-    """Yield the bytes of a log with ``***`` in place of every secret, also of one that continues in the next piece.
+    """Yield the bytes of a log with ``***`` in place of every secret, including one that continues in the next piece.
 
     known:    values that are secret regardless of their shape
     mask:     the replacement for a secret
-    complete: whether nothing follows the pieces. Otherwise an unfinished line at the end is left out, because a secret
-              in it may not be complete
-    lines:    of other logs that have been searched
+    complete: whether nothing follows the pieces. Otherwise an unfinished line at the end is omitted, because a secret
+              in it may be incomplete
+    lines:    the lines of other logs that have been searched
     """
     known = tuple(known)
     lines = lines or LogLines()
@@ -70,8 +61,8 @@ def redacted(
 
 
 def open_log(path: str, mode: Literal["rb", "rb+"] = "rb") -> io.FileIO:
-    """Open a log. Raise OSError if a rank has put something else in its place than a file: a device has no end, and a
-    link may lead to any file of this machine."""
+    """Open a log. Raise OSError if it is not a regular file: a rank may have replaced it by a device, which has no end,
+    or by a link to any file of this machine."""
     if any(map(os.path.islink, (path, os.path.dirname(path)))):
         raise OSError(errno.ELOOP, "it is a link, which is not followed", path)
     # Without O_NONBLOCK, opening a FIFO would block.
@@ -86,13 +77,13 @@ def open_log(path: str, mode: Literal["rb", "rb+"] = "rb") -> io.FileIO:
 def mask_in_file(path: str, known: Iterable[str], most: int, lines: LogLines | None = None) -> int | None:
     """Overwrite the secrets in a log with asterisks: the known ones, and texts with the shape of a secret.
 
-    most:  bytes of a log up to which it is searched for shapes. This takes a second for each 100 MB of lines that
-           differ only in their numbers
-    lines: of the other logs that have been searched. A second is also taken by each 1 to 3 MB of text that never
-           recurs, and the search ends after `MOST_NEW` of it
+    most:  maximum size of a log, in bytes, that is searched for shapes. This takes a second for each 100 MB of lines
+           that differ only in their numbers
+    lines: the lines of other logs that have been searched. Text that never recurs takes a second for each 1 to 3 MB,
+           and the search ends after `MOST_NEW` of it
 
-    Each secret keeps its length, so that the offsets of a reader that follows the log stay right. A file that is
-    missing or empty is not changed. Return how many bytes were searched for shapes, or None if not all of it was.
+    Each secret keeps its length, so that the offsets of a reader that follows the log stay right. A missing or empty
+    file is not changed. Return how many bytes were searched for shapes, or None if not all of the log was.
 
     Raise OSError if the file cannot be changed.
     """
@@ -122,10 +113,10 @@ def mask_in_file(path: str, known: Iterable[str], most: int, lines: LogLines | N
 
 
 def _end(data: bytes) -> int:
-    """Return the number of bytes at which the data can be cut without cutting a secret; 0: more must be read."""
+    """Return the offset at which the data can be cut without cutting a secret; 0 if more must be read."""
     end = data.rfind(b"\n") + 1
     if not end and len(data) > LONGEST_LINE:
-        # Data without a separator between words is not a text with a secret.
+        # Data without a separator between words is not text, so it has no secret.
         end = max(data.rfind(separator) for separator in _BETWEEN_WORDS) + 1 or len(data)
     if len(data) < _MOST_HELD:
         keys = [match.start() for match in _KEY_BEGINS.finditer(data, 0, end)]
@@ -141,12 +132,12 @@ def _masked(data: bytes, known: tuple[str, ...], mask: Mask, lines: LogLines) ->
 
 
 # A secret may continue in the next line if its line ends with "=" or ":", as in "password:", or if the next line begins
-# with one. Characters beyond ASCII are left out, because some of them are whitespace.
+# with one. Non-ASCII characters are excluded, because some of them are whitespace.
 
 
 class LogLines:
     """Mask the secrets in the lines of logs. Lines without a secret are remembered, with 0 for every digit, because
-    most lines of a training's log differ only in their numbers: metrics, progress bars, JSON."""
+    most lines of a training's log differ only in their numbers."""
 
     def __init__(self) -> None:
         self.searched = 0
@@ -155,9 +146,9 @@ class LogLines:
         self._size = 0
 
     def redact(self, data: bytes, mask: Mask) -> bytes:
-        """Return the bytes with every text that has the shape of a secret masked, as `allranks.secrets.redact` does.
+        """Return the bytes with every text that has the shape of a secret masked, as by `allranks.secrets.redact`.
 
-        data: the next bytes of the log. They must not end within a secret
+        data: the next bytes of the log, which must not end within a secret
         """
         lines = _LINE_END.split(data.translate(_ONE_DIGIT))
         new = set(lines) - self._without_secret

@@ -1,13 +1,16 @@
 """Arrange the steps of a run as a tree: ``tune.train`` is in ``tune``, ``loop[2].train`` is in ``loop[2]``.
 
-A step's name is its path in the graph. The tree depends on the names and their order only.
+A step's name is its path in the graph. The tree depends on the names and their order only. The trials of a sweep also
+have the values of their parameters.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.history.records import RunRecord, Status, StepRecord
@@ -15,7 +18,7 @@ from allranks.history.records import RunRecord, Status, StepRecord
 _INDEX = re.compile(r"(?<=\S)\[([^\[\]\s]+)\](?=$|[.\[])")
 _MOST_NAMES = 20
 
-# The state of a group without a record: the first of these that one of its steps has.
+# A group without a record has the first of these states that one of its steps has.
 _DECIDING = (Status.FAILED, Status.RUNNING, Status.PREPARING, Status.INTERRUPTED, Status.CANCELED)
 
 
@@ -24,9 +27,9 @@ class Node:
     """A step, or a group of steps: a nested pipeline, a condition, a loop, or one of its iterations.
 
     path:     the name of its record
-    name:     the last part of the path, displayed below its parent: ``train``, ``loop[2]``
+    name:     the last part of the path, shown below its parent: ``train``, ``loop[2]``
     record:   None for an iteration or a loop without a record
-    children: in the order of their records; a step has none
+    children: in the order of their records; empty for a step
     """
 
     path: str
@@ -40,7 +43,7 @@ class Node:
 
     @property
     def status(self) -> Status:
-        """Return its record's state, or the state derived from its steps."""
+        """Its record's status, or the status derived from its steps."""
         if self.record is not None:
             return self.record.status
         states = {step.status for step in steps_of(self)}
@@ -53,14 +56,14 @@ class Node:
 
     @property
     def started(self) -> float | None:
-        """Return seconds since the epoch; without a record, when its first step started."""
+        """Seconds since the epoch; without a record, the start of its first step."""
         if self.record is not None:
             return self.record.started
         return min((step.started for step in steps_of(self) if step.started), default=None)
 
     @property
     def ended(self) -> float | None:
-        """Return seconds since the epoch; without a record, when its last step ended, if all have."""
+        """Seconds since the epoch; without a record, the end of its last step if all have ended."""
         if self.record is not None:
             return self.record.ended
         if not self.status.ended:
@@ -71,12 +74,12 @@ class Node:
 def nested(steps: Iterable[StepRecord]) -> list[Node]:
     """Return the roots of the tree of the steps. Siblings are in the order of their names' first occurrence.
 
-    A dot separates parts of a name only if there is a step with the name before the dot, because names of steps may
-    contain dots. An index in brackets always separates: a loop and its iterations need no record.
+    Names of steps may contain dots: a dot separates parts of a name only if there is a step with the name before the
+    dot. An index in brackets always separates: a loop and its iterations need no record.
     """
     nodes: dict[str, Node] = {}
     for step in steps:
-        # The trials of a sweep are directly in the sweep.
+        # The trials of a sweep are its children.
         trials = step.name.rpartition("[")[0] if step.is_trial else ""
         for path in (*_loops(step.name), step.name):
             if path not in nodes and path != trials:
@@ -95,7 +98,7 @@ def nested(steps: Iterable[StepRecord]) -> list[Node]:
 
 
 def walk(nodes: Sequence[Node]) -> Iterator[Node]:
-    """Yield the nodes and everything below them, each group before its nodes."""
+    """Yield the nodes and their descendants, each group before its nodes."""
     stack = list(reversed(nodes))
     while stack:
         node = stack.pop()
@@ -109,12 +112,12 @@ def steps_of(node: Node) -> list[StepRecord]:
 
 
 def count_steps(steps: Iterable[StepRecord]) -> int:
-    """Return how many of the records are of commands, not of groups."""
+    """Return how many of the records are steps that run a command."""
     return sum(step.kind == "command" for step in steps)
 
 
 def node_at(run: RunRecord, path: str) -> Node:
-    """Return the node of a run with that path.
+    """Return the node of a run at a path.
 
     path: the name of a step, or with dots instead of brackets, which a shell would expand: ``loop.2.train``
 
@@ -133,7 +136,7 @@ def node_at(run: RunRecord, path: str) -> Node:
 
 
 def records_at(run: RunRecord, path: str) -> list[StepRecord]:
-    """Return the records of a node and of everything below it, in the run's order. Raise InputError as `node_at`."""
+    """Return the records of a node and its descendants, in the run's order. Raise InputError as `node_at`."""
     below = {node.path for node in walk([node_at(run, path)])}
     return [step for step in run.steps if step.name in below]
 
@@ -150,7 +153,7 @@ def _loops(name: str) -> Iterator[str]:
 
 
 def _parent(path: str, nodes: dict[str, Node]) -> Node | None:
-    """Return the node with the longest path that is a prefix of this one, up to a dot or an index."""
+    """Return the node with the longest path that is a prefix of this one and ends before a dot or an index."""
     for end in range(len(path) - 1, 0, -1):
         if path[end] in ".[" and (node := nodes.get(path[:end])):
             return node
@@ -159,3 +162,58 @@ def _parent(path: str, nodes: dict[str, Node]) -> Node | None:
 
 def _dotted(path: str) -> str:
     return _INDEX.sub(r".\1", path)
+
+
+OBJECTIVE = "objective"
+"""The input of a sweep's record with its goal and its primary metric: ``maximize accuracy``."""
+
+SPACE = "search_space."
+"""How the inputs of a sweep's record begin that describe its parameters: ``search_space.lr``."""
+
+
+class Trial(NamedTuple):
+    """A trial. values: of the parameters. value: the best of the primary metric; None if it logged none"""
+
+    number: int
+    record: StepRecord
+    values: tuple[str, ...]
+    value: float | None
+
+
+class SweepTrials(NamedTuple):
+    """A sweep. trials: in the order of their numbers"""
+
+    record: StepRecord
+    metric: str
+    maximize: bool
+    parameters: tuple[str, ...]
+    trials: tuple[Trial, ...]
+
+    @property
+    def ranking(self) -> list[Trial]:
+        """The trials, the best first, those without a value last."""
+        sign = -1 if self.maximize else 1
+        return sorted(self.trials, key=lambda each: math.inf if each.value is None else sign * each.value)
+
+
+def sweeps(steps: Iterable[StepRecord]) -> list[SweepTrials]:
+    """Return the sweeps among the steps of a run, in their order."""
+    steps = list(steps)
+    trials: dict[str, list[StepRecord]] = {}
+    for step in steps:
+        if step.is_trial:
+            trials.setdefault(step.name.rpartition(".trial[")[0], []).append(step)
+    return [_sweep(step, trials.get(step.name, [])) for step in steps if step.kind == "sweep"]
+
+
+def _sweep(record: StepRecord, trials: list[StepRecord]) -> SweepTrials:
+    goal, _, metric = record.inputs.get(OBJECTIVE, "").partition(" ")
+    names = tuple(name.removeprefix(SPACE) for name in record.inputs if name.startswith(SPACE))
+    best = max if goal == "maximize" else min
+
+    def of(trial: StepRecord) -> Trial:
+        finite = [point.value for point in tuple(trial.metrics.get(metric, ())) if math.isfinite(point.value)]
+        values = tuple(trial.inputs.get(name, "") for name in names)
+        return Trial(int(trial.name.rpartition("[")[2].rstrip("]")), trial, values, best(finite, default=None))
+
+    return SweepTrials(record, metric, goal == "maximize", names, tuple(map(of, trials)))

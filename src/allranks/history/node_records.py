@@ -35,8 +35,8 @@ def node_record(node: Node, path: str, needs: Iterable[str], folder: Path) -> St
 
 
 def graph_records(graph: Graph, folder: Path, path: str = "") -> Iterator[StepRecord]:
-    """Yield the records of a graph's nodes and of the pipeline components within it. Records of loop
-    iterations are created when they start.
+    """Yield the records of a graph's nodes and of the pipeline components in it. Records of loop iterations are created
+    when they start.
 
     folder: the run's folder
     path:   the path of the node that contains the graph, with a trailing dot

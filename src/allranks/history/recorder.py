@@ -1,7 +1,7 @@
 """Save every change of a run and pass it to the observer, on the engine's thread.
 
 The states of steps are saved together, a few milliseconds later or at the next `flush`: in a chain, the end of one step
-and the start of the next are one transaction, which the engine writes while the ranks of the next step start.
+and the start of the next are one transaction, which is written while the ranks of the next step start.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from allranks.contract.report import truncated
 from allranks.errors import InputError
-from allranks.history import assets, records, usage
+from allranks.history import records, registered, usage
 from allranks.history.curves import headline
 from allranks.history.observer import Observer
 from allranks.history.records import FaultRecord, Point, RunRecord, Status, StepRecord
@@ -34,19 +34,18 @@ SAVE_AFTER = 0.005
 """Maximum seconds from a change of a step to its transaction."""
 
 PACKAGES = "packages.json"
-"""The file in a run's folder with the packages that its steps found installed."""
+"""The file in a run's folder with the installed packages that its steps found."""
 
 MOST_TEXT = 8 * 1024
-"""Maximum characters of each text of a verdict or a note. The log has all of it."""
+"""Maximum characters of each text of a verdict or a note. The log has the whole text."""
 
 RESULTS = 3
-"""Maximum number of a run's results."""
 
 
 def results_of(run: RunRecord) -> dict[str, float]:
     """Return the last values of the run's most relevant metrics."""
     results: dict[str, float] = {}
-    # A sweep has the best value of its trials.
+    # A sweep has its trials' best value.
     for _, name, point in headline([step for step in run.steps if not step.is_trial], RESULTS):
         if math.isfinite(point.value):
             results.setdefault(name, point.value)
@@ -54,7 +53,7 @@ def results_of(run: RunRecord) -> dict[str, float]:
 
 
 def packages_of(run: RunRecord) -> dict[str, dict[str, str]]:
-    """Return by interpreter the versions of its packages; nothing if the run has none, as on Azure ML."""
+    """Return the versions of packages by interpreter; nothing if the run has no record of them, as on Azure ML."""
     try:
         return dict(json.loads(Path(run.folder, PACKAGES).read_text(encoding="utf-8")))
     except (OSError, ValueError):
@@ -62,7 +61,7 @@ def packages_of(run: RunRecord) -> dict[str, dict[str, str]]:
 
 
 class RunRecorder:
-    """Save one run to the store, and pass its changes to the observer. Neither gets a secret.
+    """Save one run to the store, and pass its changes to the observer, both without secrets.
 
     known: the secrets of the run's plan
     """
@@ -136,8 +135,8 @@ class RunRecorder:
             self.flush()
 
     def rank_changed(self, step: StepRecord) -> None:
-        """Notify the observer that a rank of a step started or ended. Many ranks do so at once, so the store is updated
-        by `save` or the next change."""
+        """Notify the observer that a rank of a step started or ended. Many ranks may do so at once, so the store is
+        updated by `save` or the next change."""
         self._observer.changed(self._run, step)
 
     def save(self, step: StepRecord) -> None:
@@ -166,10 +165,10 @@ class RunRecorder:
         self.note(step, f"{effect} (injected by --fault {fault})")
 
     def register(self, step: StepRecord, output: str, kind: str, asset: str) -> None:
-        """Register an output of a completed step as an asset, and note its version, or why it is not registered."""
+        """Register an output of a completed step as an asset. Note its version, or why it was not registered."""
         (path,) = (each.path for each in step.outputs if each.name == output)
         try:
-            found = assets.register(self._store.connection, kind, asset, Path(path))
+            found = registered.register(self._store.connection, kind, asset, Path(path))
         except InputError as error:
             (problem,) = error.problems
             self.note(step, f"output {output} is not registered as {problem.where}: {problem.found}")
@@ -216,12 +215,13 @@ class RunRecorder:
             self._store.clear_points(self._run.id, step.name)
 
     def forget_result(self, step: StepRecord) -> None:
-        """Remove the step's result, so that no run reuses it any more."""
+        """Remove the step's result, so that no run reuses it."""
         self.flush()
         self._store.remove_results(self._run.id, step.name)
 
     def recall(self, key: str) -> tuple[str, StepRecord] | None:
-        """Return the run and the step, with its curves, that produced the result with this key, or None."""
+        """Return the run and the step, with its curves, that produced the result with this key; None if there is no
+        result."""
         self.flush()
         result = self._store.result(key)
         if result is None:
@@ -238,16 +238,14 @@ class RunRecorder:
         self._observer.ended(self._run)
 
     def _shown(self, values: Mapping[str, str]) -> dict[str, str]:
-        """Return the values by name with secrets masked."""
         return {name: MASK if is_secret_name(name) else redact(value, self.known) for name, value in values.items()}
 
     def _text(self, text: str, most: int = MOST_TEXT) -> str:
-        """Return a text from a report or a log without secrets and control characters, and not longer than `most`."""
+        """Return a text from a report or a log without secrets and control characters, cut to `most` characters."""
         return truncated(redact(plain(text.replace("\r", "\n")), self.known), most) if text else ""
 
     def _hide(self, step: StepRecord) -> None:
-        """Mask the secrets in a step's record, and limit its texts: those of its inputs, and the parts of the verdict
-        from reports and logs."""
+        """Mask the secrets in a step's inputs and texts, and limit the length of its texts."""
         step.inputs = self._shown(step.inputs)
         step.result = self._text(step.result)
         if step.verdict is not None:

@@ -1,6 +1,6 @@
 """The state of a run, its steps, ranks, curves and outputs. The executor updates it, the store saves it.
 
-A run that is resumed has several executions. Between them it did not run, so its duration is their sum.
+A resumed run has several executions. Its duration is the sum of theirs.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from allranks.history.usage import Sample
 
 
 class Status(str, Enum):
-    """The states of a run, a node or a rank, named as on Azure ML. Interrupted: the engine of the run died.
+    """The states of a run, a node or a rank, named as on Azure ML.
 
-    Skipped: a condition excluded the node, or the node needs the output of a skipped node.
+    Interrupted: the engine of the run died. Skipped: a condition excluded the node, or it needs a skipped node's
+                 output.
     """
 
     NOT_STARTED = "NotStarted"
@@ -50,15 +51,15 @@ class Verdict:
     """The rank of a step that failed first, and the reason.
 
     rank:      None if no rank caused the failure, as with a time-out
-    exit_code: None if a signal ended it
+    exit_code: None if a signal ended the rank
     signal:    its name, such as SIGKILL
     reason:    one line: the exception, or what ended the rank
     log:       path of the rank's log
     tail:      the last lines of that log
-    worker:    the rank by the count of a launcher that the rank started, such as torchrun; None without one
+    worker:    the rank as counted by a launcher that the rank started, such as torchrun; None without a launcher
     where:     the line of user code that raised the exception, such as train.py:10; "" if there is none
-    consequences: what the other ranks said after that, one text for those that said the same
-    code:      of the explanation of this kind of failure; "" if it is not a known one
+    consequences: messages of other ranks after that, one text for equal messages
+    code:      of the explanation of this kind of failure; "" if the kind is unknown
     advice:    what to do about it
     """
 
@@ -82,7 +83,7 @@ class Verdict:
 class RankRecord:
     """One process of a step. Times are seconds since the epoch; log is an absolute path.
 
-    cpu_seconds:     CPU time, with that of its child processes; None until it is known
+    cpu_seconds:     CPU time, including its child processes; None until it is known
     peak_memory:     the largest memory of a sample, in bytes; without samples, the peak of resident memory of its
                      largest process
     peak_gpu_memory: the largest memory on its GPUs, in bytes; None without GPUs
@@ -105,7 +106,7 @@ class RankRecord:
 
 @dataclass
 class OutputRecord:
-    """An output of a step: its folder or file, and for a primitive the value as text. digest: of the content"""
+    """An output of a step: its folder or file, and the value of a primitive as text. digest: of the content"""
 
     name: str
     type: str
@@ -142,7 +143,7 @@ class Execution:
 
 @dataclass(frozen=True)
 class FaultRecord:
-    """A fault that was injected into a step. fault: as `--fault` takes it; attempt: of the step, from 0"""
+    """A fault that was injected into a step. fault: in the form of `--fault`; attempt: of the step, from 0"""
 
     fault: str
     node: str
@@ -300,7 +301,7 @@ class RunRecord:
 
     @property
     def verdict(self) -> Verdict | None:
-        """Return the first step's verdict; None if no step failed."""
+        """The verdict of the first failed step; None if no step failed."""
         return next((step.verdict for step in self.steps if step.verdict), None)
 
 
@@ -312,7 +313,7 @@ def begin_execution(run: RunRecord, now: float) -> list[StepRecord]:
     """
     last = last_moment(run)
     if not run.executions:
-        # A record of an earlier version, if something has run already.
+        # The record has moments and no executions if an earlier version of allranks wrote it.
         run.executions = [Execution(run.created, last)] if last > run.created else []
     elif run.executions[-1].ended is None:
         run.executions[-1] = Execution(run.executions[-1].started, max(last, run.executions[-1].started))
@@ -321,7 +322,7 @@ def begin_execution(run: RunRecord, now: float) -> list[StepRecord]:
 
 
 def end_execution(run: RunRecord) -> None:
-    """Record the end of the current execution, which is that of the run."""
+    """Record the end of the run as the end of its current execution."""
     if run.executions and run.executions[-1].ended is None:
         run.executions[-1] = Execution(run.executions[-1].started, run.ended)
 
@@ -344,7 +345,7 @@ def pauses(run: RunRecord, now: float) -> list[tuple[float, float]]:
 
 
 def last_moment(run: RunRecord) -> float:
-    """Return the last moment at which something is known to have happened in the run; at least its creation."""
+    """Return the latest time in the run's record; at least its creation."""
     moments = [run.created, *(point.time for step in run.steps for curve in step.metrics.values() for point in curve)]
     for step in run.steps:
         records: list[StepRecord | RankRecord] = [step, *step.ranks]
@@ -369,7 +370,8 @@ def earlier_attempts(step: StepRecord) -> Sequence[AttemptRecord]:
 
 
 def _add_killed(step: StepRecord, last: float) -> bool:
-    """Add the attempt that was running when the engine was killed. The step counts the next one already."""
+    """Add the attempt that was running when the engine was killed. The step's own number is already that of the next
+    attempt."""
     number = step.attempt - 1
     if step.status is not Status.NOT_STARTED or number < 0 or not step.started or _is_known(step, number):
         return False

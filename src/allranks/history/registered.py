@@ -1,18 +1,22 @@
-"""Find what was registered on this machine: models in the workspace's MLflow registry, and everything in its store."""
+"""Assets that were registered on this machine: data, components and environments in the store, with their versions.
+
+Models are in the workspace's MLflow registry, where training code registers them.
+"""
 
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from allranks.errors import InputError, Problem
-from allranks.history import assets, datastores
+from allranks.history import datastores
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.asset_id import LATEST, AssetId
 from allranks.plan.assets.lookup import NOTHING, Registered, Registration
@@ -21,8 +25,81 @@ from allranks.workspace import Workspace, check_access
 _Reader: TypeAlias = Callable[[sqlite3.Connection, AssetId], Registration]
 
 
+@dataclass(frozen=True)
+class RegisteredAsset:
+    """One version of an asset.
+
+    kind:    data, component or environment
+    path:    absolute: the data itself, or the YAML file of a component or an environment
+    created: seconds since the epoch
+    """
+
+    kind: str
+    name: str
+    version: str
+    path: Path
+    created: float
+
+
+def add(connection: sqlite3.Connection, asset: RegisteredAsset) -> None:
+    """Register a version. Registering the same version with the same path again is allowed.
+
+    Raise InputError if the version is registered with a different path: a version never changes.
+    """
+    known = versions(connection, asset.kind, asset.name)
+    existing = next((each.path for each in known if each.version == asset.version), asset.path)
+    if existing != asset.path:
+        where = f"{asset.kind} {asset.name}:{asset.version}"
+        found = f"this version is registered already, with {existing}"
+        raise InputError(Problem(where, found, "a new version", f"register version {_next(known)}"))
+    # A path in the workspace is stored relative to it, so that the workspace may be moved.
+    root, path = _workspace(connection), asset.path
+    stored = str(path.relative_to(root) if path.is_relative_to(root) else path)
+    connection.execute(
+        "INSERT OR IGNORE INTO asset VALUES (?, ?, ?, ?, ?)",
+        (asset.kind, asset.name, asset.version, stored, asset.created),
+    )
+
+
+def register(connection: sqlite3.Connection, kind: str, asset: str, path: Path) -> RegisteredAsset:
+    """Register a path as NAME:VERSION, or as the next version of NAME unless it is the latest one already. Return the
+    version. Raise as `add`."""
+    name, _, version = asset.partition(":")
+    known = versions(connection, kind, name)
+    if not version and known and known[0].path == path:
+        return known[0]
+    new = RegisteredAsset(kind, name, version or _next(known), path, time.time())
+    with connection:
+        add(connection, new)
+    return new
+
+
+def versions(connection: sqlite3.Connection, kind: str, name: str) -> tuple[RegisteredAsset, ...]:
+    """Return every version of a name, the last registered first, which is ``@latest`` on Azure ML too."""
+    rows = connection.execute(
+        "SELECT version, path, created FROM asset WHERE kind = ? AND name = ? ORDER BY rowid DESC", (kind, name)
+    )
+    root = _workspace(connection)
+    return tuple(RegisteredAsset(kind, name, version, root / path, created) for version, path, created in rows)
+
+
+def names(connection: sqlite3.Connection, kind: str) -> tuple[str, ...]:
+    """Return the registered names, sorted."""
+    rows = connection.execute("SELECT DISTINCT name FROM asset WHERE kind = ? ORDER BY name", (kind,))
+    return tuple(row[0] for row in rows)
+
+
+def _next(known: tuple[RegisteredAsset, ...]) -> str:
+    """Return the version of an asset without one: the highest integer version plus one, as on Azure ML."""
+    return str(max((int(each.version) for each in known if each.version.isdecimal()), default=0) + 1)
+
+
+def _workspace(connection: sqlite3.Connection) -> Path:
+    return Path(connection.execute("PRAGMA database_list").fetchone()[2]).parent
+
+
 def of(workspace: Workspace) -> Registered:
-    """Return a function that finds what is registered in a workspace, as `find` does."""
+    """Return a function that finds registered assets in a workspace, as `find` does."""
     return partial(find, workspace)
 
 
@@ -72,12 +149,12 @@ def _in_database(database: Path, asset: AssetId, table: str, read: _Reader) -> R
 
 
 def _asset(connection: sqlite3.Connection, asset: AssetId) -> Registration:
-    versions = assets.versions(connection, asset.kind, asset.name)
+    known = versions(connection, asset.kind, asset.name)
     if asset.version:
-        match = next((version for version in versions if version.version == asset.version), None)
+        matches = [each.path for each in known if each.version == asset.version]
     else:
-        match = versions[0] if versions and asset.label in ("", LATEST) else None
-    return Registration(match.path if match else None, tuple(version.version for version in versions))
+        matches = [each.path for each in known[:1] if asset.label in ("", LATEST)]
+    return Registration(next(iter(matches), None), tuple(each.version for each in known))
 
 
 def _model(connection: sqlite3.Connection, asset: AssetId) -> Registration:
@@ -89,24 +166,17 @@ def _model(connection: sqlite3.Connection, asset: AssetId) -> Registration:
         )
     )
     version: str | None = asset.version
-    if asset.label and (alias := _alias(connection, asset)):
-        version = alias
+    aliases = "SELECT CAST(version AS TEXT) FROM registered_model_aliases WHERE name = ? AND alias = ?"
+    if asset.label and (alias := connection.execute(aliases, (asset.name, asset.label)).fetchone()):
+        version = alias[0]
     elif asset.label in ("", LATEST) and not asset.version:
         version = next(iter(rows), None)
     path = _files(connection, rows[version]) if version in rows else None
     return Registration(path, tuple(rows))
 
 
-def _alias(connection: sqlite3.Connection, asset: AssetId) -> str | None:
-    row = connection.execute(
-        "SELECT CAST(version AS TEXT) FROM registered_model_aliases WHERE name = ? AND alias = ?",
-        (asset.name, asset.label),
-    ).fetchone()
-    return row[0] if row else None
-
-
 def _files(connection: sqlite3.Connection, source: str) -> Path | None:
-    """Return the folder of a model version for the URI that MLflow stores; None if it is not on this machine."""
+    """Return the folder of a model version for a URI of MLflow; None if it is not on this machine."""
     paths = (path for uri in _places(connection, source) for path in _local(uri))
     return next((path for path in paths if path.is_absolute() and path.exists()), None)
 

@@ -1,4 +1,4 @@
-"""Select runs of a workspace: one by its id, name or first characters, or those that meet a filter."""
+"""Select runs of a workspace: one by its id, name or first characters, or all that meet a filter."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from allranks.text import when
 
 LATEST = "latest"
 _AZURE = "azure:"
-"""Begins the name of a job on Azure ML."""
+"""The prefix of the name of a job on Azure ML."""
 
 SCHEDULES = "schedules"
-"""The folder in a workspace with one log per run that a schedule has started."""
+"""The folder in a workspace with one log for each run that a schedule has started."""
 
 _LISTED = 5
-"""Maximum number of candidates that a message lists."""
 
-# Whether the run's id or a name in its record has the text; whether one begins with it or another name equals it.
+# Conditions: the id or the job's name equals the text; one of them begins with it, or another name equals it.
 _EXACT = "id = :text OR json_extract(record, '$.job_name') = :text"
 _SIMILAR = (
     "substr(id, 1, length(:text)) = :text OR substr(json_extract(record, '$.job_name'), 1, length(:text)) = :text"
@@ -29,10 +28,10 @@ _SIMILAR = (
 
 
 def find(connection: sqlite3.Connection, text: str, folder: Path) -> str:
-    """Return the id of the run that a text names; "latest" is the last that was created, whatever the clock says.
+    """Return the id of the run that a text names; "latest" is the last one that was created, regardless of the clock.
 
-    A complete id or name of a job takes precedence over the beginning of another one, and over names that several runs
-    may have.
+    A complete id or job name takes precedence over the beginning of another one, and over names that several runs may
+    have.
 
     connection: to the store of the workspace in `folder`
 
@@ -79,10 +78,10 @@ def _ambiguous(text: str, rows: list[tuple[str, str, str, str, float]]) -> Probl
 
 @dataclass(frozen=True)
 class RunFilter:
-    """The conditions that a run must meet. Empty values do not restrict the selection.
+    """The conditions that a run must meet. An empty value is no condition.
 
-    statuses: the states, one of which the run is in
-    since:    it was created then or later, in seconds since the epoch
+    statuses: the run is in one of these states
+    since:    the run was created then or later, in seconds since the epoch
     """
 
     statuses: frozenset[Status] = frozenset()
@@ -91,7 +90,8 @@ class RunFilter:
     def condition(self) -> tuple[str, dict[str, object]]:
         """Return the condition in SQL for the rows of the table `run`, with its parameters.
 
-        It admits a run that is stored as running although its engine has died: only `admits` knows its true state.
+        It also admits runs that are stored as running although their engine has died: only `admits` checks the true
+        state.
         """
         parts, values = ["created >= :since"], dict[str, object](since=self.since)
         if self.statuses:
@@ -104,7 +104,6 @@ class RunFilter:
         return " AND ".join(parts), values
 
     def admits(self, run: RunRecord) -> bool:
-        """Return whether a run that meets `condition` is in one of the states."""
         return not self.statuses or run.status in self.statuses
 
 

@@ -1,6 +1,6 @@
 """The store of a workspace: runs, their plans and steps, curves, and reusable results, in one SQLite file.
 
-Every change is one transaction, so a killed engine leaves a run that can be read and resumed. Readers work while an
+Every change is one transaction, so that a run whose engine was killed can be read and resumed. Readers work while an
 engine writes.
 """
 
@@ -14,49 +14,28 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
-from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from allranks.history import assets, selection, usage
+from allranks.history import selection, usage
 from allranks.history.database import Database, transaction
 from allranks.history.records import Point, RankRecord, RunRecord, Status, StepRecord
 from allranks.history.selection import EVERY_RUN, RunFilter
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from cattrs.preconf.json import JsonConverter
 
 _Record = TypeVar("_Record")
 
-_TABLES = """
-CREATE TABLE run (id TEXT PRIMARY KEY, created REAL NOT NULL, record TEXT NOT NULL, plan TEXT NOT NULL) STRICT;
-CREATE TABLE node (
-    run TEXT NOT NULL REFERENCES run, position INTEGER NOT NULL, path TEXT NOT NULL, record TEXT NOT NULL,
-    PRIMARY KEY (run, path)) STRICT;
-CREATE TABLE decision (
-    run TEXT NOT NULL REFERENCES run, path TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL,
-    PRIMARY KEY (run, path, key)) STRICT;
-CREATE TABLE point (
-    run TEXT NOT NULL, node TEXT NOT NULL, metric TEXT NOT NULL, x INTEGER NOT NULL, value REAL, time REAL NOT NULL)
-    STRICT;
-CREATE INDEX point_of_node ON point (run, node);
-CREATE TABLE result (key TEXT PRIMARY KEY, run TEXT NOT NULL, node TEXT NOT NULL) STRICT;
-CREATE TABLE cancellation (run TEXT NOT NULL, path TEXT NOT NULL, PRIMARY KEY (run, path)) STRICT;
-"""
-"""decision: the decision of a control node, written before it takes effect. cancellation: nodes that a user cancels
-during the run"""
-
-
 _HERE = r"\u0000workspace/"
-"""The workspace's folder at the beginning of a path in a JSON text. No path has this character."""
+"""Replaces the workspace's folder at the beginning of a path in a JSON text. No path has this character."""
 
 
 class Store(Database):
     """An open store."""
 
     kind = "store"
-    tables = _TABLES + assets.TABLE + usage.TABLE
+    tables = Path(__file__).with_name("store.sql").read_text(encoding="utf-8")
     version = 4
 
     def __init__(self, path: Path, *, reads: bool = False) -> None:
@@ -64,32 +43,26 @@ class Store(Database):
         self._root = json.dumps(os.path.realpath(path.parent))[1:-1] + "/"
 
     def add_run(self, run: RunRecord, plan: str) -> None:
-        """Save a new run with all its steps. plan: its graph as JSON, which the store does not read."""
+        """Save a new run with all its steps. plan: its graph as JSON"""
         with transaction(self.connection):
             self.connection.execute(
                 "INSERT INTO run VALUES (?, ?, ?, ?)", (run.id, run.created, self._dump_run(run), self._relative(plan))
             )
             self._add_steps(run)
 
-    def put_run(self, run: RunRecord) -> None:
-        """Replace an existing run, including its steps, which may differ from the earlier ones."""
+    def put_run(self, run: RunRecord, plan: str | None = None) -> None:
+        """Replace an existing run and its steps, which may differ from the earlier ones. With a new plan, also replace
+        the plan, and remove the run's decisions."""
         with transaction(self.connection):
             self.save_run(run)
-            self.connection.execute("DELETE FROM node WHERE run = ?", (run.id,))
-            self._add_steps(run)
-
-    def continue_run(self, run: RunRecord, plan: str) -> None:
-        """Replace the plan and the steps of an existing run, and remove its decisions."""
-        with transaction(self.connection):
-            self.connection.execute(
-                "UPDATE run SET record = ?, plan = ? WHERE id = ?", (self._dump_run(run), self._relative(plan), run.id)
-            )
-            for table in ("node", "decision", "cancellation"):
+            if plan is not None:
+                self.connection.execute("UPDATE run SET plan = ? WHERE id = ?", (self._relative(plan), run.id))
+            for table in ("node",) if plan is None else ("node", "decision", "cancellation"):
                 self.connection.execute(f"DELETE FROM {table} WHERE run = ?", (run.id,))
             self._add_steps(run)
 
     def save_run(self, run: RunRecord) -> None:
-        """Save the run's own state. Its steps are saved by `save_step`."""
+        """Save the run's own state, without its steps."""
         self.connection.execute("UPDATE run SET record = ? WHERE id = ?", (self._dump_run(run), run.id))
 
     def save_step(self, run: RunRecord, step: StepRecord) -> None:
@@ -101,7 +74,7 @@ class Store(Database):
     def save_steps(self, run: RunRecord, steps: Iterable[tuple[StepRecord, str | None]]) -> None:
         """Save the states of steps without their curves, in one transaction.
 
-        steps: each with the key of its result, by which `result` finds it, or None
+        steps: each with the key of its result, or None
         """
         with transaction(self.connection):
             for step, result in steps:
@@ -117,7 +90,6 @@ class Store(Database):
         )
 
     def add_decision(self, run: str, path: str, key: str, value: str) -> None:
-        """Save a control node's decision before it takes effect."""
         self.connection.execute("INSERT OR REPLACE INTO decision VALUES (?, ?, ?, ?)", (run, path, key, value))
 
     def decisions(self, run: str) -> dict[tuple[str, str], str]:
@@ -130,7 +102,7 @@ class Store(Database):
         self.connection.execute("INSERT OR REPLACE INTO cancellation VALUES (?, ?)", (run, path))
 
     def cancellations(self, run: str) -> list[str]:
-        """Return the paths of the nodes that a user has requested to cancel, and remove the requests."""
+        """Return and remove the paths of the nodes that a user has requested to cancel."""
         rows = self.connection.execute("DELETE FROM cancellation WHERE run = ? RETURNING path", (run,)).fetchall()
         return [path for (path,) in rows]
 
@@ -148,19 +120,18 @@ class Store(Database):
             )
 
     def clear_points(self, run: str, step: str) -> None:
-        """Remove the curves of a step, before a retry or before better curves are added."""
+        """Remove the curves of a step."""
         self.connection.execute("DELETE FROM point WHERE run = ? AND node = ?", (run, step))
 
     def add_result(self, key: str, run: str, step: str) -> None:
-        """Record the step of this run as the producer of the result with this key."""
+        """Record this step as the producer of the result with this key."""
         self.connection.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?)", (key, run, step))
 
     def remove_results(self, run: str, step: str) -> None:
-        """Remove the results of a step, which will run again."""
         self.connection.execute("DELETE FROM result WHERE run = ? AND node = ?", (run, step))
 
     def result(self, key: str) -> tuple[str, StepRecord] | None:
-        """Return the run and the step that produced the result with this key, or None."""
+        """Return the run and the step that produced the result with this key; None if there is none."""
         row = self.connection.execute(
             "SELECT node.run, node.record FROM result"
             " JOIN node ON node.run = result.run AND node.path = result.node WHERE key = ?",
@@ -174,7 +145,7 @@ class Store(Database):
         return self._absolute(row[0])
 
     def run(self, run: str) -> RunRecord:
-        """Return a run with its steps and curves. run: one of its names, see `find`
+        """Return a run with its steps and curves. run: any name that `selection.find` accepts
 
         Raise InputError if there is no such run.
         """
@@ -190,7 +161,7 @@ class Store(Database):
         return record
 
     def curves(self, run: str, step: str) -> dict[str, list[Point]]:
-        """Return the curves of a step by metric, each in the order in which its points were added."""
+        """Return the curves of a step by metric, with their points in the order of addition."""
         rows = self.connection.execute(
             "SELECT metric, x, value, time FROM point WHERE run = ? AND node = ? ORDER BY rowid", (run, step)
         )
@@ -200,22 +171,17 @@ class Store(Database):
         return curves
 
     def load_usage(self, run: RunRecord) -> None:
-        """Load the samples of resource usage into the record of a run, which is read without them."""
-        samples = usage.load(self.connection, run.id)
+        """Load the samples of resource usage into a run's record. Raise DatabaseError if one cannot be read."""
+        samples = usage.samples_of(self.connection, run.id)
         for step in run.steps:
             step.usage = samples.get(step.name, {})
 
-    def runs(self, limit: int | None = None, *, steps: bool = True) -> list[RunRecord]:
-        """Return every run, the last created first, with the state of its steps but without curves.
-
-        limit: how many at most
-        steps: whether the steps are read too, which may be thousands per run
-        """
-        return list(islice(self.each_run(steps=steps), limit))
-
     def each_run(self, chosen: RunFilter = EVERY_RUN, *, steps: bool = True) -> Iterator[RunRecord]:
-        """Yield the runs that meet the condition of a filter, in the order of `runs`. Each is read when it is
-        requested."""
+        """Yield the runs that meet a filter, the last created first, with their steps but without curves. Each is read
+        when it is requested.
+
+        steps: whether to read the steps too, which may be thousands per run
+        """
         condition, values = chosen.condition()
         order = f"SELECT rowid FROM run WHERE {condition} ORDER BY rowid DESC"
         for (row,) in self.connection.execute(order, values).fetchall():
@@ -235,12 +201,11 @@ class Store(Database):
         return [self._loaded(row[0], StepRecord) for row in rows]
 
     def find(self, run: str) -> str:
-        """Return the id of the run that a text names, see `selection.find`."""
+        """Return the id of a run by any name that `selection.find` accepts."""
         return selection.find(self.connection, run, self.path.parent)
 
     def remove_run(self, run: str) -> bool:
-        """Remove a run and all its data, so that nothing reuses its results. Return whether it was removed: a run stays
-        if another one reuses its results."""
+        """Remove a run and all its data, unless another run reuses its results. Return whether it was removed."""
         with transaction(self.connection):
             used = self.connection.execute(
                 "SELECT 1 FROM node WHERE json_extract(record, '$.reused_from') = ? AND run != ?", (run, run)
@@ -253,7 +218,7 @@ class Store(Database):
         return True
 
     def registered_paths(self) -> list[str]:
-        """Return the path of everything that was registered on this machine."""
+        """Return the paths of all registered assets."""
         return [os.path.join(self.path.parent, path) for (path,) in self.connection.execute("SELECT path FROM asset")]
 
     def vacuum(self) -> None:
@@ -263,7 +228,7 @@ class Store(Database):
             self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def interrupt(self, is_executed: Callable[[str], bool]) -> None:
-        """Mark the runs whose engine died. is_executed: whether an engine executes the run of that id now."""
+        """Mark the runs whose engine died. is_executed: returns whether an engine executes the run with an id"""
         ended = [str(status) for status in Status if status.ended]
         marks = ", ".join("?" * len(ended))
         rows = self.connection.execute(
@@ -320,7 +285,6 @@ def mark_interrupted(run: RunRecord) -> None:
 
 @cache
 def _converter() -> JsonConverter:
-    """Return the converter that reads records."""
-    from cattrs.preconf.json import make_converter
+    from cattrs.preconf.json import make_converter  # takes 0.05 s to import, and a new run reads no record
 
     return make_converter()

@@ -15,11 +15,11 @@ from allranks.workspace import Workspace
 def runs(
     workspace: Workspace, limit: int | None = None, *, steps: bool = True, chosen: RunFilter = EVERY_RUN
 ) -> list[RunRecord]:
-    """Return the runs, the newest first, without curves. A workspace that does not exist has none.
+    """Return the runs, the newest first, without curves. A workspace that does not exist has no runs.
 
-    limit:  how many at most
-    steps:  whether the steps are read too, which may be thousands per run
-    chosen: which runs
+    limit:  maximum number of runs
+    steps:  whether to read the steps too, which may be thousands per run
+    chosen: the runs to return
     """
     if not workspace.database.exists():
         return []
@@ -29,9 +29,9 @@ def runs(
 
 
 def run(workspace: Workspace, identity: str) -> RunRecord:
-    """Return a run with its curves, by any of its names (see `selection.find`).
+    """Return a run with its curves, by any name that `selection.find` accepts.
 
-    Raise InputError if there is no such run, or several.
+    Raise InputError if no run, or several runs, have this name.
     """
     if not workspace.database.exists():
         found = f"there is no workspace in {workspace.root}"
@@ -42,7 +42,7 @@ def run(workspace: Workspace, identity: str) -> RunRecord:
 
 
 def load_usage(workspace: Workspace, record: RunRecord) -> None:
-    """Load the samples of resource usage into the record of a run. By default, they are not loaded, to save time."""
+    """Load the samples of resource usage into the record of a run, which is read without them to save time."""
     with Store(workspace.database, reads=True) as store:
         store.load_usage(record)
 
@@ -51,7 +51,7 @@ def _with_true_state(run: RunRecord, store: Store, workspace: Workspace) -> RunR
     # A submitted run continues without a local engine.
     if run.status.ended or run.submitted is not None or locks.holder(workspace.run_folder(run.id)) is not None:
         return run
-    # Its engine records the end and then releases the lock, both perhaps since the record was read.
+    # Since the record was read, its engine may have recorded the end and released the lock.
     if (newest := store.run(run.id)).status.ended:
         return newest
     mark_interrupted(run)

@@ -8,18 +8,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 MOST = 512
-"""Maximum number of samples of an instance. When there are so many, each two neighbours become one."""
+"""Number of samples of an instance from which on each pair of neighbours is merged."""
 _RECENT = 32
-"""Samples among which a rank's last two are: an instance with many ranks has several samples of one moment."""
+"""Samples among which the last two of a rank are: an instance with many ranks has several samples of one moment."""
 
 
 @dataclass(frozen=True)
 class RankUsage:
-    """What a rank used, with all its processes.
+    """The resource usage of a rank, with all its processes.
 
     cpu:        seconds of CPU time since it started, including processes that have ended
-    memory:     bytes that no file backs: private memory and shared memory. Pages that forked processes share with each
-                other count once; other shared memory counts in each process that maps it
+    memory:     bytes of private and shared memory that no file backs. Pages that forked processes share count once;
+                other shared memory counts in each process that maps it
     gpu:        percent of the time in which its GPUs were busy; None without GPUs
     gpu_memory: bytes of memory on its GPUs
     """
@@ -32,19 +32,14 @@ class RankUsage:
 
 @dataclass(frozen=True)
 class Sample:
-    """The usage on one instance at a time.
-
-    time:  seconds since the epoch
-    ranks: by rank; those that have processes
-    """
+    """Resource usage of the ranks of one instance at one moment, in seconds since the epoch."""
 
     time: float
     ranks: Mapping[int, RankUsage] = field(default_factory=dict)
 
 
 def thin(samples: Sequence[Sample]) -> list[Sample]:
-    """Return half as many samples: of each two neighbours the later time and totals, the larger memory, and the mean of
-    the use of GPUs."""
+    """Return half as many samples: each pair of neighbours merged."""
     pairs = [samples[index : index + 2] for index in range(0, len(samples), 2)]
     return [_merge(pair[0], pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
 
@@ -68,11 +63,9 @@ def latest(samples: Sequence[Sample], rank: int, started: float | None) -> tuple
 
 
 def _merge(first: Sample, second: Sample) -> Sample:
-    ranks = dict(first.ranks)
-    for rank, later in second.ranks.items():
-        earlier = ranks.get(rank)
-        ranks[rank] = later if earlier is None else _merge_ranks(earlier, later)
-    return Sample(second.time, ranks)
+    """Return a sample with the later time and CPU time, the larger memory, and the mean use of GPUs."""
+    both = {rank: _merge_ranks(first.ranks[rank], second.ranks[rank]) for rank in first.ranks.keys() & second.ranks}
+    return Sample(second.time, {**first.ranks, **second.ranks, **both})
 
 
 def _merge_ranks(first: RankUsage, second: RankUsage) -> RankUsage:
@@ -84,14 +77,6 @@ def _merge_ranks(first: RankUsage, second: RankUsage) -> RankUsage:
         sum(gpu) / len(gpu) if gpu else None,
         max(gpu_memory, default=None),
     )
-
-
-TABLE = """
-CREATE TABLE usage (
-    run TEXT NOT NULL, node TEXT NOT NULL, instance INTEGER NOT NULL, time REAL NOT NULL, ranks TEXT NOT NULL) STRICT;
-CREATE INDEX usage_of_node ON usage (run, node);
-"""
-"""ranks: a JSON list of [rank, CPU seconds, bytes of memory], with GPUs also percent of use and bytes on them"""
 
 
 def add(connection: sqlite3.Connection, run: str, node: str, instance: int, samples: Iterable[Sample]) -> None:
@@ -107,11 +92,10 @@ def replace(connection: sqlite3.Connection, run: str, node: str, instance: int, 
 
 
 def clear(connection: sqlite3.Connection, run: str, node: str) -> None:
-    """Remove the samples of a step."""
     connection.execute("DELETE FROM usage WHERE run = ? AND node = ?", (run, node))
 
 
-def load(connection: sqlite3.Connection, run: str) -> dict[str, dict[int, list[Sample]]]:
+def samples_of(connection: sqlite3.Connection, run: str) -> dict[str, dict[int, list[Sample]]]:
     """Return the samples of a run by step and instance. Raise DatabaseError if one cannot be read."""
     samples: dict[str, dict[int, list[Sample]]] = {}
     rows = connection.execute("SELECT node, instance, time, ranks FROM usage WHERE run = ? ORDER BY rowid", (run,))

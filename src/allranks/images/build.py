@@ -1,16 +1,19 @@
-"""Build an environment's image on this machine, and the command lines of buildah, podman and Docker."""
+"""Build an environment's image on this machine with buildah, podman or Docker, and verify it."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
+from typing import Any
 
 from allranks.errors import InputError, Problem
 from allranks.sdk.build_context import DOCKERFILE, context_of, dockerfile_text
@@ -20,7 +23,7 @@ ENGINES = {"buildah": "buildah", "podman": "podman", "docker": "docker.io"}
 runtime."""
 
 ON_CPU = {"DEVICE": "cpu", "OFED": "distribution"}
-"""Arguments of this project's Dockerfiles on a machine without GPUs."""
+"""Arguments of this project's Dockerfiles for a machine without GPUs."""
 
 _ARGUMENT = re.compile(r"""^ARG (\w+)=["']?([^"'\s]*)""", re.MULTILINE)
 _FROM = re.compile(r"^FROM .*$", re.MULTILINE)
@@ -28,15 +31,15 @@ _FROM = re.compile(r"^FROM .*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Engine:
-    """A program that builds images. name: one of ENGINES; path: the executable."""
+    """A program that builds images. name: one of ENGINES; path: the executable"""
 
     name: str
     path: str
 
 
 def engine(name: str | None = None) -> Engine:
-    """Return the engine of that name, or the first one installed. Raise InputError if there is none."""
-    # Docker's client alone cannot build.
+    """Return the engine of that name, or the first one that is installed. Raise InputError if there is none."""
+    # Docker's client cannot build without a daemon.
     has_daemon = bool(os.environ.get("DOCKER_HOST")) or Path("/var/run/docker.sock").exists()
     for candidate in (name,) if name else ENGINES:
         path = shutil.which(candidate)
@@ -51,7 +54,7 @@ def build_command(engine: Engine, folder: Path, dockerfile: str, tag: str, optio
     """Return the command that builds a folder and tags the image. dockerfile: its path in the folder"""
     verbs = {
         "buildah": [engine.path, "bud", "--isolation", "chroot", "--layers"],
-        # Without BuildKit, Docker builds the stages too that the last one does not need.
+        # Without BuildKit, Docker also builds stages that the last one does not need.
         "docker": ["env", "DOCKER_BUILDKIT=1", engine.path, "build"],
     }
     verb = verbs.get(engine.name, [engine.path, "build"])
@@ -61,8 +64,7 @@ def build_command(engine: Engine, folder: Path, dockerfile: str, tag: str, optio
 def build(
     folder: Path, engine: Engine, tag: str, base_image: str | None, given: Mapping[str, str], options: Sequence[str]
 ) -> int:
-    """Build the image of an environment's folder, and return the engine's exit code. The engine prints to this
-    process's streams.
+    """Build the image of an environment's folder. The engine prints to this process's streams. Return its exit code.
 
     base_image: to build from for CPUs, with its rdma-core; None: for GPUs, from the image that the Dockerfile names
     given:      values of the Dockerfile's arguments
@@ -82,11 +84,11 @@ def build(
 
 
 def copy_context(folder: Path, into: Path, dockerfile: str, given: Mapping[str, str]) -> list[str]:
-    """Copy a build context as it is uploaded, for a build with these arguments, and return the options that pass them.
-    Those that the Dockerfile does not have are left out.
+    """Copy a build context as it is uploaded, for a build with these arguments. Return the options that pass them,
+    without those that the Dockerfile does not have.
 
-    In FROM they are written out: buildah before 1.29 does not build a stage that only ``FROM x-${ARG}`` needs. Raise
-    InputError if a file cannot be read.
+    In FROM they are replaced by their values: buildah before 1.29 does not build a stage that only ``FROM x-${ARG}``
+    needs. Raise InputError if a file cannot be read.
     """
     for name, path in context_of(folder).files.items():
         (into / name).parent.mkdir(parents=True, exist_ok=True)
@@ -103,3 +105,45 @@ def arguments_of(text: str) -> dict[str, str]:
     """Return the arguments before the first stage of a Dockerfile, with their values."""
     first = _FROM.search(text)
     return dict(_ARGUMENT.findall(text[: first.start() if first else None]))
+
+
+SECONDS = 900
+"""Time limit of the program, which runs about twenty probes. A few of them import a framework."""
+
+_CODE, _EXPECTATIONS = "/verify/code", "/verify/wanted"
+
+
+def verify(image: str, wanted: dict[str, Any], engine: Engine, code: Path, options: Sequence[str]) -> int:
+    """Run the program of the component verify_environment in an image and print its output. Return its exit code: 1 if
+    a check fails.
+
+    wanted:  what the image must contain
+    code:    the component's folder
+    options: of the program
+
+    Raise InputError if the program cannot run in the image.
+    """
+    with tempfile.TemporaryDirectory(prefix="allranks-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # the user in the image must be able to read it
+        (folder / "expectations.json").write_text(json.dumps(wanted), encoding="utf-8")
+        volumes = [f"--volume={code}:{_CODE}:ro", f"--volume={folder}:{_EXPECTATIONS}:ro"]
+        program = ["python3", f"{_CODE}/verify.py", f"{_EXPECTATIONS}/expectations.json", *options]
+        if engine.name != "buildah":
+            run = [engine.path, "run", "--rm", "--pull=never", "--entrypoint=", *volumes, image, *program]
+            completed = _output(run)
+        elif (completed := _output([engine.path, "from", "--pull-never", image])).returncode == 0:
+            container = completed.stdout.strip()
+            completed = _output([engine.path, "run", "--isolation", "chroot", *volumes, container, "--", *program])
+            _output([engine.path, "rm", container])
+    if completed.returncode in (0, 1) and completed.stdout:
+        sys.stdout.write(completed.stdout)
+        return completed.returncode
+    lines = [line for line in (completed.stderr or completed.stdout).splitlines() if line.strip()]
+    found = f"exit code {completed.returncode}: " + (" ".join(lines[-3:]) or "no output")
+    fix = "build it: allranks environments build NAME --tag IMAGE"
+    raise InputError(Problem(f"image {image}", found, "an image on this machine with python3 in it", fix))
+
+
+def _output(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)

@@ -1,4 +1,4 @@
-"""The environments that were made on this machine: each is made once, and kept by content for all runs."""
+"""Environments that were made on this machine. Each is made once and shared by all runs with the same definition."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from allranks.sdk.paths import cache_folder
 from allranks.secrets import redact
 
 Report = Callable[[str], None]
-"""Is called with what an installer does."""
+"""Is called with the progress of an installer."""
 
 COMPLETE = ".complete"
-"""The file in a folder that says that all packages are installed."""
+"""The file that marks a folder whose packages are all installed."""
 
 SHOWN_LINES = 8
 
 
 def root() -> Path:
-    """Return the folder of the environments of this user."""
+    """Return the folder of this user's environments."""
     return cache_folder("environments")
 
 
@@ -36,9 +36,9 @@ def exists(folder: Path) -> bool:
 
 
 def make(folder: Path, create: Callable[[], None], report: Report) -> None:
-    """Make an environment if it does not exist. Another process that makes the same one is waited for.
+    """Make an environment if it does not exist. Wait for another process that makes the same one.
 
-    create: makes the folder and installs the packages. If it raises an error, nothing is left
+    create: makes the folder and installs the packages. If it raises an error, the folder is removed
 
     Raise InputError if the disk cannot be written.
     """
@@ -94,7 +94,8 @@ def run(command: Sequence[str], report: Report, variables: Mapping[str, str] | N
 
 
 def failed(where: str, file: Path, packages: Packages, lines: Sequence[str]) -> InputError:
-    """Return the error of a failed installation, with its last lines, and the line of the file whose package they name.
+    """Return the error of a failed installation, with its last lines, and the line of the file with the package that
+    they name.
 
     where: the environment, for the message
     """

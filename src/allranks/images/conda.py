@@ -1,4 +1,4 @@
-"""Environments of conda with the packages of a definition, made by micromamba, mamba or conda."""
+"""conda environments with the packages of a definition, made by micromamba, mamba or conda."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ PROGRAMS = ("micromamba", "mamba", "conda")
 
 
 def program() -> str | None:
-    """Return the path of the program that MAMBA_EXE names, else of the first of the programs on PATH."""
+    """Return the path of the program that MAMBA_EXE names, else of the first program on PATH."""
     names = (os.environ.get("MAMBA_EXE") or "micromamba", *PROGRAMS)
     return next((path for name in names if (path := shutil.which(name))), None)
 
 
 def folder_of(definition: str, packages: Packages) -> Path:
-    """Return the folder of the environment with a specification, given as JSON. It may not exist. Raise OSError if a
-    file that it names cannot be read."""
+    """Return the folder of the environment of a specification, given as JSON. It may not exist. Raise OSError if a file
+    that the specification names cannot be read."""
     files = (digest.of_path(path) for path in packages.files)
     return cache.root() / f"conda-{digest.of_text(definition, platform.system(), platform.machine(), *files)[:24]}"
 
@@ -43,7 +43,8 @@ def specification(definition: str, packages: Packages) -> str:
 def make(definition: str, packages: Packages, folder: Path, where: str, file: Path, report: Report) -> None:
     """Make the environment of a specification with the program, which must exist.
 
-    where, file: as for a virtual environment
+    where: the environment, for messages
+    file:  the file with its definition
 
     Raise InputError if it cannot be made.
     """

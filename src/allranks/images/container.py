@@ -1,4 +1,4 @@
-"""Images of a definition, built by buildah, podman or Docker, and unpacked for the instances of a rack."""
+"""Images of definitions, built by buildah, podman or Docker and unpacked for the instances of a rack."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ RUN cd /azureml-environment-setup && prefix=/azureml-envs/allranks && \\
     else python3 -m venv $prefix && $prefix/bin/python -m pip install --requirement requirements.txt; fi
 ENV PATH=/azureml-envs/allranks/bin:$PATH
 """
-"""Builds an image with the packages of a conda file in an environment of their own, as Azure ML does."""
+"""The Dockerfile of an image with the packages of a conda file in a separate environment, as Azure ML builds it."""
 
 
 _STEP = re.compile(r"(?:\[\d+/\d+\] )?(?:STEP |Step |#\d+ \[(?:[\w-]+ )?)\d+/\d+[\]: ]+(?P<instruction>.*)")
-"""A line that says which instruction of a Dockerfile buildah, podman or Docker executes."""
+"""A line in which buildah, podman or Docker names the instruction of a Dockerfile that it executes."""
 
 
 def is_defined(environment: Environment) -> bool:
-    """Return whether a definition names an image, or how to build one."""
+    """Return whether a definition names an image or a build context."""
     return bool(environment.image or environment.folder)
 
 
@@ -66,9 +66,9 @@ def make(environment: Environment, packages: Packages, folder: Path, where: str,
 
     packages: of the conda file, if there is one
     where:    the environment, for messages
-    file:     that contains its definition
+    file:     the file with its definition
 
-    Raise InputError if that fails, or no program builds images.
+    Raise InputError if that fails, or if no program builds images.
     """
     engine, tag, root = build.engine(), f"localhost/allranks/{folder.name}", folder / rootfs.FOLDER
     root.mkdir(parents=True)
@@ -89,7 +89,7 @@ def make(environment: Environment, packages: Packages, folder: Path, where: str,
         _output([engine.path, "rm", container], where)
     (folder / rootfs.IMAGE).write_text(json.dumps(_variables(engine, tag, where)), encoding="utf-8")
     report("unpacking the image")
-    # An instance has the devices of this machine, which only root can make. An ordinary user is root in it.
+    # Only root can make devices, and an instance uses those of this machine. An ordinary user is root in an instance.
     tar = ["tar", "--extract", "--file", str(archive), "--directory", str(root), "--anchored", "--exclude=dev/*"]
     _output([*tar, "--exclude=./dev/*", *([] if os.geteuid() == 0 else ["--no-same-owner"])], where)
     archive.unlink()
@@ -101,7 +101,7 @@ def _device() -> str:
 
 def _write_context(environment: Environment, packages: Packages, folder: Path) -> tuple[str, list[str]]:
     """Write the build context of an environment into an empty folder. Return the path of the Dockerfile in it, and
-    options for the build."""
+    options of the build."""
     if environment.folder:
         dockerfile = environment.dockerfile or DOCKERFILE
         on_cpu = build.ON_CPU if _device() == "cpu" else {}
@@ -118,7 +118,7 @@ def _write_context(environment: Environment, packages: Packages, folder: Path) -
 
 
 def _variables(engine: build.Engine, tag: str, where: str) -> list[str]:
-    """Return the variables of an image, as NAME=VALUE."""
+    """Return the environment variables of an image, as NAME=VALUE."""
     verb = ["inspect", "--type", "image"] if engine.name == "buildah" else ["image", "inspect"]
     found = json.loads(_output([engine.path, *verb, tag], where))
     config = found["OCIv1"]["config"] if engine.name == "buildah" else found[0]["Config"]
@@ -138,6 +138,5 @@ def _failed(where: str, file: Path, lines: Sequence[str]) -> InputError:
     steps = [match["instruction"] for line in lines if (match := _STEP.match(line))]
     place = place_of(file, " ".join(steps[-1].split()[:3]) if steps else "FROM")
     text = "\n".join(f"    {line}" for line in lines[-cache.SHOWN_LINES :])
-    return InputError(
-        Problem(f"{where} ({place})", f"its image cannot be built:\n{text}", "", "correct it, or: --environment venv")
-    )
+    found, fix = f"its image cannot be built:\n{text}", "correct it, or: --environment venv"
+    return InputError(Problem(f"{where} ({place})", found, "", fix))

@@ -11,14 +11,14 @@ from allranks.sdk.paths import project_folder
 from allranks.sdk.yaml_lines import at, read_mapping
 
 FOLDER = "environments"
-"""The folder of a project that holds one folder for each environment."""
+"""The folder of a project that contains a folder for each environment."""
 
 REGISTERED, EXPECTED = "environment.yaml", "expect.yaml"
 
 
 @dataclass(frozen=True)
 class EnvironmentFolder:
-    """One environment. registered: the content of environment.yaml, which Azure ML registers"""
+    """An environment. registered: the content of environment.yaml, which Azure ML registers"""
 
     folder: Path
     registered: dict[str, Any]
@@ -28,8 +28,8 @@ class EnvironmentFolder:
         return self.folder.name
 
     def expectations(self) -> dict[str, Any]:
-        """Return what must be true inside of its image: its expect.yaml and its registered tags. Raise InputError if
-        expect.yaml is missing or malformed."""
+        """Return what the image must contain: its expect.yaml and its registered tags. Raise InputError if expect.yaml
+        is missing or malformed."""
         path = self.folder / EXPECTED
         expected = read_mapping(path, "write it: see docs/environments.md")
         wrong = [name for name, probes in expected.items() if not isinstance(probes or {}, dict)]
@@ -43,22 +43,19 @@ class EnvironmentFolder:
 
 
 def find_environments(root: Path | None = None, names: tuple[str, ...] = ()) -> tuple[EnvironmentFolder, ...]:
-    """Return the named environments in root; by default all of them, sorted by name.
+    """Return the named environments in root, by default all of them, sorted by name.
 
-    root: a folder; by default `environments` in the current folder or in the nearest parent that has one
+    root: a folder; default: `environments` in the current folder or its nearest parent
 
     Raise InputError if there is none, if a named one does not exist, or if one cannot be read.
     """
     root = environments_folder(Path.cwd()) if root is None else root
     existing = tuple(sorted(path.parent.name for path in root.glob(f"*/{REGISTERED}")))
-    problems = [
-        Problem(f"{root}", f"no environment {name!r}", ", ".join(existing), "look at its spelling")
-        for name in names
-        if name not in existing
-    ]
+    missing = [name for name in names if name not in existing]
+    problems = [Problem(str(root), f"no environment {name!r}", ", ".join(existing), "correct it") for name in missing]
     if not existing:
         fix = "change to the project, or name the folder: --folder DIR"
-        problems = [Problem(f"{root}", "no environment", f"folders with an {REGISTERED}", fix)]
+        problems = [Problem(str(root), "no environment", f"folders with an {REGISTERED}", fix)]
     if problems:
         raise InputError.of(problems)
     folders = (root / name for name in names or existing)
@@ -66,5 +63,5 @@ def find_environments(root: Path | None = None, names: tuple[str, ...] = ()) -> 
 
 
 def environments_folder(start: Path) -> Path:
-    """Return the nearest `environments` folder in start or above it. Raise InputError if there is none."""
+    """Return the nearest `environments` folder in start or its parents. Raise InputError if there is none."""
     return project_folder(start, FOLDER, "change to the project, or name the folder: --folder DIR")

@@ -1,4 +1,4 @@
-"""What an environment's definition installs with pip: its conda specification, a requirements file, or a Dockerfile."""
+"""The packages that an environment's definition installs: of a conda file, a requirements file, or a Dockerfile."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -27,14 +28,14 @@ _CONDA_NAME = re.compile(r"(?:\S+::)?(?P<name>[\w.-]+)\s*(?P<version>.*)")
 
 @dataclass(frozen=True)
 class Packages:
-    """What an environment installs.
+    """The packages that an environment installs.
 
-    python:         the versions of Python as in PEP 440, such as ==3.9.*; "" if the definition names none
+    python:         versions of Python as in PEP 440, such as ==3.9.*; "" if the definition names none
     requirements:   lines of a requirements file, in order
     conda_packages: packages that only conda installs, as the definition names them
-    with_conda:     whether conda would make the environment
+    with_conda:     whether conda makes the environment
     files:          files of the user whose content is installed
-    unused:         other parts of the definition that pip does not install: an image, commands of a Dockerfile
+    unused:         parts of the definition that pip does not install: an image, commands of a Dockerfile
     """
 
     python: str = ""
@@ -46,7 +47,7 @@ class Packages:
 
 
 def of(environment: Environment) -> Packages | None:
-    """Return what an environment installs; None if its definition is not on this machine, or only names an image.
+    """Return the packages of an environment; None if its definition is not on this machine, or only names an image.
 
     Raise InputError for a definition that cannot be read.
     """
@@ -69,7 +70,8 @@ def _python_of(image: str) -> str:
 
 
 def conda_problems(specification: object, file: Path) -> Iterator[Problem]:
-    """Yield what is wrong with a conda specification, without the requirements files that it names. file: as below"""
+    """Yield the problems of a conda specification, without those of the requirements files that it names. file: that
+    contains it"""
     if not isinstance(specification, dict):
         packages = ", ".join(str(specification).split()[:5]) if isinstance(specification, str) else "PACKAGE==VERSION"
         fix = f"name a YAML file with dependencies: [python=3.11, pip, {{pip: [{packages}]}}]"
@@ -94,12 +96,12 @@ def conda_problems(specification: object, file: Path) -> Iterator[Problem]:
 
 
 _RENAMED = {"sklearn": "scikit-learn"}
-"""Names on PyPI that install nothing but an error, with the package that was meant."""
+"""Names on PyPI that install nothing, with the package that was meant."""
 
 
 def _requirement_problems(line: str, file: Path) -> Iterator[Problem]:
-    """Yield why pip does not install a line of a requirements file."""
-    from packaging.requirements import InvalidRequirement, Requirement
+    """Yield the reason why pip does not install a line of a requirements file."""
+    from packaging.requirements import InvalidRequirement, Requirement  # take 0.03 s to import
 
     text = re.split(r"(?:^|\s)#|\s--|\\$", line, maxsplit=1)[0].strip()
     if not text or text.startswith("-") or re.search(r"[/$]|\.(?:whl|zip|gz)$", text):
@@ -116,7 +118,7 @@ def _requirement_problems(line: str, file: Path) -> Iterator[Problem]:
 
 
 def _of_conda(specification: Mapping[str, Any], file: Path) -> Packages:
-    """Return the packages of a conda specification. file: that contains it, for messages and relative paths"""
+    """Return the packages of a conda specification. file: contains it, for messages and relative paths"""
     if problems := list(conda_problems(specification, file)):
         raise InputError.of(problems)
     python, conda_packages, pip, files = "", list[str](), list[str](), list[Path]()
@@ -135,22 +137,21 @@ def _of_conda(specification: Mapping[str, Any], file: Path) -> Packages:
 
 
 def _python_versions(condas: str) -> str:
-    """Return versions of Python in conda's notation as in PEP 440. The last part of a version is not worth a
-    download."""
+    """Return versions of Python in conda's notation as in PEP 440, without the patch version, which saves downloads."""
     if exact := re.match(r"=*\s*(\d+(?:\.\d+)?)", condas):
         return f"=={exact[1]}.*"
     return condas.replace(" ", "") if re.fullmatch(r"[<>=!~\d.,*\s]+", condas) else ""
 
 
 _FILE, _LOCAL = ("-r", "--requirement"), ("-c", "--constraint", "-e", "--editable", "-f", "--find-links")
-"""Options whose value is a requirements file, and those whose value may be a path."""
+"""Options whose value is a requirements file, and options whose value may be a path."""
 
 
 def _expanded(lines: Iterable[str], file: Path, files: list[Path]) -> Iterator[str]:
-    """Yield the lines of a requirements file, those of the files that it names in place of -r, with absolute paths.
+    """Yield the lines of a requirements file with absolute paths, and the lines of files that it names in place of -r.
 
-    file:  that contains the lines
-    files: gets the files and folders that the lines name
+    file:  contains the lines
+    files: receives the files and folders that the lines name
     """
     for line in lines:
         text = " ".join(re.split(r"(?:^|\s)#", line, maxsplit=1)[0].split())
@@ -232,7 +233,7 @@ _OF_COMMAND = re.compile(r"-[tw]|--(?:wheel-dir|target|prefix|root|cache-dir|tim
 
 def _requirement_lines(arguments: str, folder: Path) -> Iterator[str]:
     """Yield the arguments of `pip install` as lines of a requirements file. A file is looked up by its name in the
-    build context, wherever the Dockerfile copies it to. Packages at absolute paths are in the image only."""
+    build context. Packages at absolute paths are omitted, because only the image has them."""
     try:
         rest = iter(shlex.split(arguments))
     except ValueError:
@@ -251,9 +252,8 @@ def _requirement_lines(arguments: str, folder: Path) -> Iterator[str]:
 
 
 def host_lacks(packages: Packages) -> Iterator[str]:
-    """Yield what differs between packages and the Python that runs allranks."""
-    from importlib.metadata import PackageNotFoundError, version
-
+    """Yield the differences between packages and those of the Python that runs allranks."""
+    # These take 0.04 s to import, and most runs use the packages of this Python without a check.
     from packaging.requirements import InvalidRequirement, Requirement
     from packaging.specifiers import SpecifierSet
 

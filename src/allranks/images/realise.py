@@ -1,11 +1,11 @@
-"""Realise an environment on this machine: choose how, make it, and say what differs from its definition."""
+"""Make an environment available on this machine: choose how, make it, and report what differs from its definition."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from allranks.errors import InputError, Problem
 from allranks.images import cache, conda, container, packages, rootfs, venv
@@ -17,13 +17,12 @@ from allranks.sdk.build_context import DOCKERFILE
 HOST, VENV, CONDA, CONTAINER, AUTO = "host", "venv", "conda", "container", "auto"
 
 
-@dataclass(frozen=True)
-class Realised:
-    """How an environment is realised.
+class Realised(NamedTuple):
+    """An environment on this machine.
 
     how:         host, venv, conda or container
     interpreter: of its processes; None: that of a step without an environment
-    notes:       what differs from the definition
+    notes:       differences from the definition
     """
 
     how: str
@@ -32,13 +31,13 @@ class Realised:
 
 
 def realise(environment: Environment, how: str, report: Report, *, makes: bool = True, installer: str = "") -> Realised:
-    """Realise an environment.
+    """Make an environment available.
 
     how:       auto, host, venv, conda or container
-    makes:     whether to make what does not exist yet. Otherwise only its path is returned
+    makes:     whether to make an environment that does not exist; otherwise only return its path
     installer: a command that installs packages with pip. It gets a virtual environment that no other command shares
 
-    Raise InputError if it cannot be realised in this way.
+    Raise InputError if this is not possible.
     """
     if how == HOST:
         return Realised(HOST)
@@ -75,10 +74,8 @@ def realise(environment: Environment, how: str, report: Report, *, makes: bool =
 
 
 def _automatic(environment: Environment, found: Packages | None, installer: str) -> str:
-    """Return how an environment is realised most cheaply among the ways that are true to its packages.
-
-    The image beside a conda file is no such package.
-    """
+    """Return the cheapest way that provides all of the environment's packages. The image beside a conda file does not
+    count as one."""
     others = found is None or bool(found.conda_packages or (environment.folder and found.unused))
     if others and environment.definition and conda.program():
         return CONDA

@@ -1,4 +1,4 @@
-"""The root filesystem of an image, unpacked on this machine. The path of its interpreter leads through it."""
+"""The unpacked root filesystem of an image. The path of its interpreter leads through it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 PREFIX, FOLDER, IMAGE = "container-", "rootfs", "image.json"
 DRIVER = "/usr/local/nvidia"
-"""Where a container has the files of this machine's GPU driver."""
+"""The folder of this machine's GPU driver in a container."""
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """PATH of an image that sets none."""
@@ -30,12 +30,12 @@ def variables(root: Path) -> dict[str, str]:
 
 
 def interpreter(root: Path) -> Path:
-    """Return the path on this machine of the first `python`, else `python3`, on PATH of the image. It may not exist."""
+    """Return the path on this machine of the first `python`, else `python3`, on the image's PATH. It may not exist."""
     folders = variables(root)["PATH"].split(":")
     found = (root / folder.lstrip("/") / name for name in ("python", "python3") for folder in folders)
     return next((path for path in found if os.path.lexists(path)), root / "usr/bin/python3")
 
 
 def shell(root: Path) -> str:
-    """Return the shell in the image that runs commands."""
+    """Return the shell of the image that runs commands."""
     return "/bin/bash" if os.path.lexists(root / "bin/bash") else "/bin/sh"

@@ -22,28 +22,28 @@ from allranks.plan import digest
 
 _MINORS = tuple(f"3.{minor}" for minor in range(14, 6, -1))
 _OF_PIP = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS"}
-"""Settings of pip that uv does not read, and its variables for them."""
+"""Settings of pip that uv does not read, with uv's variables for them."""
 _OPTIONS = ("-i ", "-f ", "--index-url", "--extra-index-url", "--find-links", "--no-index", "--trusted-host")
-"""Lines of a requirements file that say where packages are."""
+"""Lines of a requirements file that name the location of packages."""
 
 
 def version_of(packages: Packages) -> str:
-    """Return the version of Python for the packages, such as 3.11: this Python's if they allow it, else the newest that
-    they do."""
+    """Return the version of Python for the packages, such as 3.11: this Python's version if they allow it, else the
+    newest one."""
     own = f"{sys.version_info[0]}.{sys.version_info[1]}"
     if not packages.python:
         return own
     if exact := re.fullmatch(r"==(\d+\.\d+)\.\*", packages.python):
         return exact[1]
-    from packaging.specifiers import SpecifierSet
+    from packaging.specifiers import SpecifierSet  # takes 0.03 s to import
 
     allowed = SpecifierSet(packages.python)
     return next((minor for minor in (own, *_MINORS) if any(allowed.contains(f"{minor}.{n}") for n in (99, 9, 0))), own)
 
 
 def of_condas_pip(packages: Packages) -> list[str]:
-    """Return lines for what conda installs with every Python below 3.13: its package pip depends on them. From version
-    82 on, setuptools lacks pkg_resources, which is what scripts use it for."""
+    """Return lines for packages that conda installs with every Python below 3.13, because its package pip depends on
+    them. Scripts use setuptools for pkg_resources, which version 82 removed."""
     minor = int(version_of(packages).partition(".")[2])
     return ["setuptools<82", "wheel"] if packages.with_conda and minor < 13 else []
 
@@ -51,7 +51,7 @@ def of_condas_pip(packages: Packages) -> list[str]:
 def folder_of(packages: Packages, installer: str = "") -> Path:
     """Return the folder of the virtual environment with these packages, which may not exist.
 
-    installer: the command for which it has pip; "" without pip
+    installer: the command for which it has pip; "": without pip
 
     Raise OSError if a file that the packages name cannot be read.
     """
@@ -67,7 +67,7 @@ def make(packages: Packages, folder: Path, where: str, file: Path, report: Repor
     """Make the virtual environment with these packages.
 
     where:   the environment, for messages
-    file:    that contains its definition
+    file:    the file with its definition
     has_pip: whether its programs can install packages with pip
 
     Raise InputError if it cannot be made.
@@ -86,14 +86,14 @@ def make(packages: Packages, folder: Path, where: str, file: Path, report: Repor
         fix = f"install it (uv python install {version}), name another version, or: --environment host"
         raise InputError(Problem(f"{where} ({place_of(file, 'python')})", found, "", fix))
     if not code and (lines := of_condas_pip(packages)):
-        # As by conda, before the other packages. Most scripts run without them, so that a failure is only reported.
+        # As conda does, before the other packages. Most scripts run without them, so a failure is ignored.
         options = [line for line in packages.requirements if line.startswith(_OPTIONS)]
         _install([*options, *lines], folder, uv, report)
     if not code and packages.requirements:
         code, lines = _install(packages.requirements, folder, uv, report)
     if code:
         raise cache.failed(where, file, packages, lines)
-    # Calls of pip of several instances, which share the environment, wait for each other.
+    # Let the calls of pip of several instances, which share the environment, wait for each other.
     own, lock = (shlex.quote(str(folder / "bin" / name)) for name in ("python", "pip"))
     for program in (*folder.glob("bin/pip"), *folder.glob("bin/pip3*")):
         program.write_text(f'#!/bin/sh\nexec flock {lock} {own} -m pip "$@"\n', encoding="utf-8")
@@ -114,7 +114,7 @@ def _install(lines: Sequence[str], folder: Path, uv: str | None, report: Report)
 
 
 def _settings_of_pip() -> dict[str, str]:
-    """Return the indexes of this user's pip as variables of uv."""
+    """Return the package indexes in this user's configuration of pip, as variables of uv."""
     home = Path.home()
     files = ("/etc/pip.conf", "/etc/xdg/pip/pip.conf", home / ".pip/pip.conf", home / ".config/pip/pip.conf")
     settings = configparser.RawConfigParser()
@@ -122,14 +122,14 @@ def _settings_of_pip() -> dict[str, str]:
         settings.read([*files, Path(sys.prefix, "pip.conf"), os.environ.get("PIP_CONFIG_FILE", os.devnull)])
     found: dict[str, str] = {}
     for key, name in _OF_PIP.items():
-        values = [settings.get(section, key, fallback="") for section in ("install", "global")]
-        if text := os.environ.get(f"PIP_{key.upper().replace('-', '_')}") or next(filter(None, values), ""):
+        own = settings.get("install", key, fallback="") or settings.get("global", key, fallback="")
+        if text := os.environ.get(f"PIP_{key.upper().replace('-', '_')}") or own:
             found[name] = " ".join(text.split())
     return found
 
 
 def uv_program() -> str | None:
-    """Return the path of uv: the one beside this Python, or on PATH."""
+    """Return the path of uv: beside this Python, or on PATH."""
     own = Path(sys.executable).with_name("uv")
     return str(own) if os.access(own, os.X_OK) else shutil.which("uv")
 
@@ -140,7 +140,7 @@ def find_python(version: str, uv: str | None) -> str | None:
         return str(getattr(sys, "_base_executable", sys.executable))
     versions = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv", "versions")
     for path in (*sorted(versions.glob(f"{version}.*/bin/python")), shutil.which(f"python{version}")):
-        # The shims of pyenv are there for versions that are not in use.
+        # pyenv has shims even for versions that are not in use.
         if path and subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0:
             return str(path)
     if uv is None:

@@ -189,7 +189,7 @@ def _continue(
         secret_values.save(folder, {**hidden.values, **secret_values.of_settings(options.settings)})
         for sweep in (step for step in earlier.steps if step.kind == "sweep"):
             store.clear_points(record.id, sweep.name)
-        store.continue_run(record, hidden.plan)
+        store.put_run(record, hidden.plan)
 
     return RunExecution(context, store).execute({}, save)
 

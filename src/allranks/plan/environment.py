@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from allranks.errors import InputError
-from allranks.hardware.cuda import RELEASES
+from allranks.hardware.sizes import RELEASES
 from allranks.sdk.build_context import DOCKERFILE, dockerfile_text
 
 _NAME = re.compile(r"(?:azureml:)?(?P<name>[^:@/]+)(?::(?P<version>[^:@/]+)|@(?P<label>[^:@/]+))?")

@@ -1,4 +1,4 @@
-"""Create the files of a project: from the template, a pipeline, or components of the library."""
+"""Create the files of a project: from the template, or from a pipeline or components of the library."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ _ENVIRONMENT = re.compile(rb"^environment: file:(\S+)/environment\.yaml$", re.MU
 
 @dataclass(frozen=True)
 class Created:
-    """The files of a project, relative to its folder: those that were written, and those that existed already with the
-    same content."""
+    """The files of a project, relative to its folder. kept: files that existed with the same content"""
 
     written: tuple[str, ...]
     kept: tuple[str, ...]
@@ -35,8 +34,8 @@ def create(folder: Path, contents: Mapping[str, bytes]) -> Created:
 
     contents: of the files by name, such as those of `template`
 
-    Existing files are never changed. Raise InputError, without writing anything, if one has the name of a file and
-    another content. If writing fails, what was written is removed again.
+    Existing files are never changed. Raise InputError, without writing anything, if a file exists with other content.
+    If writing fails, the written files are removed.
     """
     problems = [problem for name in contents if (problem := _conflict(folder, name, contents[name]))]
     if problems:
@@ -60,7 +59,7 @@ def template() -> dict[str, bytes]:
 
 
 def pipeline(name: str) -> dict[str, bytes]:
-    """Return the content of the file of a pipeline of the library, and of the script that it runs, by name.
+    """Return the content of the file of a library pipeline, and of the script that it runs, by name.
 
     Raise InputError if the library has no such pipeline.
     """
@@ -78,33 +77,28 @@ def pipeline(name: str) -> dict[str, bytes]:
 
 def files_below(folder: Path) -> dict[str, bytes]:
     """Return the content of the files in a folder by relative path, sorted."""
-    # An installer compiles Python files too.
+    # Installers also compile Python files.
     files = (path for path in folder.rglob("*") if path.is_file() and path.parent.name != "__pycache__")
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(files)}
 
 
 def _conflict(folder: Path, name: str, content: bytes) -> Problem | None:
-    """Return the problem of an entry that is in the way of a file; None if there is none."""
+    """Return the problem of an existing entry that prevents writing a file; None if there is none."""
     path = folder / name
-    for parent in (path.parent, *path.parent.parents):
-        if os.path.lexists(parent):
-            if not parent.is_dir():
-                return Problem(
-                    str(parent), "it is not a folder", "a folder", "move it elsewhere, or name another folder"
-                )
-            break
+    fix = "move it elsewhere, or name another folder"
+    parent = next(each for each in (path.parent, *path.parent.parents) if os.path.lexists(each))
+    if not parent.is_dir():
+        return Problem(str(parent), "it is not a folder", "a folder", fix)
     if not os.path.lexists(path):
         return None
-    fix = "move it elsewhere, or name another folder"
     if not path.is_file():
         return Problem(str(path), "it is not a file", "no such entry, or a file of the new project", fix)
     try:
-        same = path.read_bytes() == content
+        if path.read_bytes() == content:
+            return None
     except OSError as error:
         return Problem(str(path), f"it cannot be read: {error.strerror}", "a file of the new project", fix)
-    return (
-        None if same else Problem(str(path), "a file with other content, which is not overwritten", "no such file", fix)
-    )
+    return Problem(str(path), "a file with other content, which is not overwritten", "no such file", fix)
 
 
 def _write(path: Path, content: bytes, undo: contextlib.ExitStack) -> None:
@@ -128,7 +122,7 @@ def copy_components(names: Iterable[str], project: Path) -> tuple[Path, ...]:
 
     names: of the components' folders. A variant is copied with the component that has its code
 
-    Return the new folders, relative to the project. An environment that the project has stays as it is.
+    Return the new folders, relative to the project. An existing environment of the project is not changed.
 
     Raise InputError, without writing anything, if the library has no such component, or the project has its folder.
     """
@@ -162,7 +156,8 @@ def _environments(component: Path) -> Iterator[Path]:
 
 
 def _files(place: Path) -> dict[str, bytes]:
-    """Return the files of a shipped folder by their paths in the project: an environment's as they are uploaded."""
+    """Return the files of a shipped folder by their paths in the project. An environment has the files that are
+    uploaded."""
     folder = shipped_folder() / place
     files = files_below(folder)
     if (folder / REGISTERED).is_file():

@@ -1,4 +1,4 @@
-"""The job of a script: its command, distribution, layout, inputs and outputs, from what a user types."""
+"""The job of a script: its command, distribution, layout, inputs and outputs, from the command line."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ENVIRONMENTS = {
     "tensorflow": "tensorflow",
     "ray": "ray",
 }
-"""The ways to launch a script, each with the environment that fits, of those that come with allranks."""
+"""The ways to launch a script, each with its default environment among those that come with allranks."""
 
 _ONE_EACH = {"tensorflow": "an instance has one worker", "ray": "the script runs once, on the cluster's head"}
 
@@ -44,15 +44,15 @@ class ScriptJob:
     """A script as a command job of Azure ML.
 
     script:      its absolute path
-    code:        the folder that is uploaded, in which it is
+    code:        the uploaded folder, which contains the script
     command:     the template
     inputs:      by name, absolute paths, URIs, and ids of assets
-    outputs:     the names of folders that it writes
+    outputs:     names of folders that it writes
     variables:   environment variables
-    size:        the Azure size; "" for that of the compute
+    size:        the Azure size; "": that of the compute
     environment: the id of a registered environment, an environment's YAML file, or the folder of one that comes with
                  allranks
-    dropped:     options of a pasted launcher that Azure ML decides
+    dropped:     options of a pasted launcher that Azure ML sets
     """
 
     script: Path
@@ -90,7 +90,7 @@ def script_job(
 
     words: the script and its arguments, with or without a launcher in front
 
-    The others are those of `allranks.launch`. Raise InputError for anything that cannot be used.
+    The other parameters are those of `allranks.launch`. Raise InputError for anything that cannot be used.
     """
     pasted = launchers.read(words)
     launch = _launch(pasted, distribution)
@@ -135,7 +135,7 @@ def _launch(pasted: Pasted, distribution: str) -> str:
 
 
 def _layout(text: str, pasted: Pasted, launch: str, size: sizes.Size | None) -> Layout:
-    """Return the layout of -j, or that of the launcher's options; by default one process for each GPU of the size."""
+    """Return the layout of -j, or of the launcher's options; by default one process for each GPU of the size."""
     said = {name: number for name, (_, number) in pasted.counts.items()}
     if text:
         layout = layouts.parse(text, "-j")
@@ -147,10 +147,11 @@ def _layout(text: str, pasted: Pasted, launch: str, size: sizes.Size | None) -> 
             instances = max(1, total // said["each"]) if said.get("each") and "instances" not in said else instances
             each = max(1, total // instances)
         if not each:
-            found = f"{pasted.launcher} starts one process for each GPU"
-            raise InputError(
-                Problem("the layout", found, layouts.EXAMPLE, "use -j, or --size for the number of its GPUs")
+            found, fix = (
+                f"{pasted.launcher} starts one process for each GPU",
+                "use -j, or --size for its number of GPUs",
             )
+            raise InputError(Problem("the layout", found, layouts.EXAMPLE, fix))
         layout = Layout(instances, each)
     each = layout.process_count_per_instance
     actual = {"instances": layout.instance_count, "each": each, "total": layout.world_size}
@@ -167,7 +168,7 @@ def _layout(text: str, pasted: Pasted, launch: str, size: sizes.Size | None) -> 
 
 
 def _located(script: str, code: Path | None) -> tuple[Path, Path]:
-    """Return the absolute paths of a script and of its code. The script's path may begin at the code's folder."""
+    """Return the absolute paths of a script and of its code. The script's path may be relative to the code's folder."""
     path = Path(script)
     if code is not None:
         if not code.is_dir():
@@ -192,7 +193,7 @@ def _check_names(names: Sequence[str]) -> None:
 def _arguments(words: Sequence[str], ports: Mapping[str, str], script: Path) -> list[str]:
     """Return the script's arguments as words of the command template. ports: "in" or "out", by name"""
     names = "|".join(ports) or "(?!)"
-    # A placeholder may be written as in Azure ML's own files too.
+    # A placeholder may also have the form of Azure ML's files.
     placeholder = re.compile(rf"\$\{{\{{(?:in|out)puts\.({names})\}}\}}|\{{({names})\}}")
     texts, unnamed = [], dict(ports)
     for word in words:

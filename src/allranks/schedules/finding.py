@@ -1,8 +1,8 @@
 """Find the schedules that files declare.
 
-A pipeline's Python file declares a schedule by a function without required parameters that is annotated to return a
-`JobSchedule`, or by a module-level `JobSchedule`; `ml_client.schedules.begin_create_or_update` accepts it unchanged. A
-YAML file declares one as `az ml schedule create --file` expects it.
+A pipeline's Python file declares a schedule with a function without required parameters that is annotated to return a
+`JobSchedule`, or with a module-level `JobSchedule`; `ml_client.schedules.begin_create_or_update` accepts it unchanged.
+A YAML file declares one in the form of `az ml schedule create --file`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from allranks.sdk.validation_errors import refused, unknown_key
 from allranks.sdk.yaml_lines import YamlText
 
 FOLDER = "pipelines"
-"""The folder of a project whose files declare its schedules."""
+"""The folder of a project whose files declare schedules."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")
 
@@ -36,8 +36,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")
 class Schedule:
     """A declared schedule.
 
-    file:   the path that declares it, as it was given
-    member: the function or the variable of a Python file; empty for YAML
+    file:   the path that declares it, as given
+    member: the function or variable of a Python file; "" for YAML
     """
 
     name: str
@@ -54,22 +54,22 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Declared:
-    """A schedule, and azure-ai-ml's JobSchedule that declares it."""
+    """A schedule, and the JobSchedule of azure-ai-ml that declares it."""
 
     schedule: Schedule
     entity: Any
 
 
 def find_schedules(target: Path | None = None, *, required: bool = True) -> tuple[Declared, ...]:
-    """Return the schedules of a file, or of a folder's files, sorted by name.
+    """Return the schedules of a file, or of the files in a folder, sorted by name.
 
-    target:   by default the folder `pipelines` here or in the nearest parent that has one. In a folder, Python files
-              are imported if their text contains JobSchedule, and YAML files are read if they have the keys `trigger`
-              and `create_job`; its subfolders are ignored
+    target:   default: the folder `pipelines` in the current folder or its nearest parent. In a folder, Python files are
+              imported if their text contains JobSchedule, and YAML files are read if they have the keys `trigger` and
+              `create_job`. Subfolders are ignored
     required: whether a project without a schedule is a problem
 
-    Call it, and use the entities that it returns, inside `allranks.sdk.session.session`. Raise InputError with the
-    problems of all schedules, or if there is no schedule.
+    Call it, and use the returned entities, inside of `allranks.sdk.session.session`. Raise InputError with the problems
+    of all schedules, or if there is no schedule.
     """
     if target is None:
         if not required and not nearest(Path.cwd(), FOLDER, exists=Path.is_dir):
@@ -128,7 +128,7 @@ def _yaml(file: Path) -> list[Declared]:
         raise InputError.of(text.warnings)
     job = text.tree.get("create_job")
     if isinstance(job, dict) and "job" not in job:
-        # The SDK would call each key of the job unknown: it reads a job from another file only.
+        # The SDK would report each key of the job as unknown, because it only reads jobs from other files.
         found = "a job's own keys, and no key job"
         fix = "move the job to a file, and write: create_job: FILE"
         raise InputError(Problem(_key(text, "create_job"), found, "a pipeline's file, or the id of a job", fix))
@@ -151,14 +151,14 @@ def _key(text: YamlText, key: str) -> str:
 
 
 def _refused(text: YamlText, error: Exception) -> Iterator[Problem]:
-    """Yield the complaints of the SDK, each with its line."""
+    """Yield the errors of the SDK, each with its line."""
     if not validation_errors.is_own(error):
         yield _unreadable(text, error)
         return
     said = validation_errors.messages_of(error)
     keys = [key for key, _ in said]
     for key, message in said:
-        # The SDK tries every form of create_job. It says the most of the one that is meant.
+        # The SDK tries every form of create_job, and reports the most errors of the intended one.
         if any(other != key and (other.startswith(f"{key}.") or key == "create_job.create_job") for other in keys):
             continue
         if message == "Unknown field.":
@@ -176,7 +176,7 @@ def _unreadable(text: YamlText, error: Exception) -> Problem:
 
 
 def _file_of(text: YamlText, key: str) -> tuple[YamlText, str]:
-    """Return the file that has a key, which is that of the job if the schedule names it, and the key in that file."""
+    """Return the file that has a key, which may be the file of the schedule's job, and the key in that file."""
     for prefix in ("create_job.job", "create_job"):
         job = text.scalar(prefix)
         if key.startswith(f"{prefix}.") and isinstance(job, str) and not is_remote(job):
@@ -228,7 +228,7 @@ def _is_declaration(member: Any, module: ModuleType) -> bool:
 def declared(entity: Any, file: str, member: str = "") -> Declared:
     """Return a JobSchedule with its checked trigger. Raise InputError if its name, trigger or job is invalid.
 
-    file: what declares it
+    file: declares it
     """
     where = f"{file}:{member}" if member else file
     if not isinstance(entity, internals.JobSchedule):
@@ -262,9 +262,6 @@ def _duplicates(declarations: list[Declared]) -> Iterator[Problem]:
     places: dict[str, str] = {}
     for each in declarations:
         schedule = each.schedule
-        if schedule.name in places:
+        if (first := places.setdefault(schedule.name, schedule.where)) != schedule.where:
             where = f"schedule {schedule.name} ({schedule.where})"
-            yield Problem(
-                where, f"{places[schedule.name]} declares one of that name too", "a name of its own", "rename it"
-            )
-        places.setdefault(schedule.name, schedule.where)
+            yield Problem(where, f"{first} declares one with this name too", "a unique name", "rename it")

@@ -1,7 +1,7 @@
-"""Read azure-ai-ml's triggers as plain data, and report the errors that the SDK accepts.
+"""Read azure-ai-ml's triggers as plain data, and report errors that the SDK accepts.
 
-Neither the SDK nor Azure ML's documentation defines an hour 25 or a weekday in a daily schedule; ambiguous values are
-rejected here.
+Neither the SDK nor Azure ML's documentation defines an hour 25 or a weekday in a daily schedule, so ambiguous values
+are rejected here.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
+
+from tzlocal.windows_tz import tz_win, win_tz
 
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.schedules.triggers import (
@@ -35,8 +37,8 @@ _FORMAT = "YYYY-MM-DDThh:mm:ss"
 def read_trigger(trigger: Any, place: Place, *, any_offset: bool = False) -> Trigger:
     """Return the SDK's CronTrigger or RecurrenceTrigger as plain data. Raise InputError with all of its problems.
 
-    any_offset: whether a time may have an offset that is not the zone's own, as the service returns it. The SDK drops
-                offsets when it sends a time, so such a time in a file would fire at a different moment.
+    any_offset: whether a time may have an offset that is not the zone's own, as in the service's responses. The SDK
+                drops offsets when it sends a time, so such a time in a file would fire at a different moment
     """
     problems: list[Problem] = []
     if not isinstance(trigger, (internals.CronTrigger, internals.RecurrenceTrigger)):
@@ -59,9 +61,7 @@ def read_trigger(trigger: Any, place: Place, *, any_offset: bool = False) -> Tri
 
 
 def _time_zone(value: Any, place: Place, problems: list[Problem]) -> str | None:
-    from tzlocal.windows_tz import tz_win, win_tz
-
-    # Without two that Windows marks as old, and Unicode's table omits.
+    # Excludes two zones that Windows marks as old and Unicode's table omits.
     known = tuple(str(entry.value) for entry in internals.TimeZone if entry.value in win_tz)
     name = str(getattr(value, "value", value))
     if name in known:
@@ -77,7 +77,7 @@ def _time_zone(value: Any, place: Place, problems: list[Problem]) -> str | None:
 def _wall_time(
     value: Any, key: str, time_zone: str | None, place: Place, problems: list[Problem], any_offset: bool
 ) -> datetime | None:
-    """Return the wall time. An offset is accepted only if it is the zone's own at that time, unless any is."""
+    """Return the wall time. An offset is accepted only if it is the zone's own at that time, or `any_offset` is set."""
     if value in (None, ""):
         return None
     try:
@@ -94,14 +94,9 @@ def _wall_time(
     in_zone = wall(parsed, zone(time_zone))
     if any_offset:
         return in_zone
-    problems.append(
-        Problem(
-            place(key),
-            f"{value!s}, whose offset is not that of {time_zone}",
-            f"{_FORMAT}, a time of the time zone {time_zone}: of a datetime the SDK drops the offset",
-            f'write "{in_zone.isoformat()}"',
-        )
-    )
+    found = f"{value!s}, whose offset is not that of {time_zone}"
+    expected = f"{_FORMAT}, a time of the time zone {time_zone}: the SDK drops the offset of a datetime"
+    problems.append(Problem(place(key), found, expected, f'write "{in_zone.isoformat()}"'))
     return None
 
 
@@ -120,12 +115,9 @@ def _cron_problems(expression: Any, where: str) -> Iterator[Problem]:
         yield Problem(where, what, expected, fix)
         return
     if any(field != "*" for field in fields[2:4]):
-        yield Problem(
-            where,
-            f"{expression!r}, with days of the month or months, which Azure ML ignores: it would fire daily",
-            "* in the third and the fourth field",
-            "for days of the month: RecurrenceTrigger(frequency='month', ...) with month_days",
-        )
+        found = f"{expression!r}, with days of the month or months, which Azure ML ignores: it would fire daily"
+        fix = "for days of the month: RecurrenceTrigger(frequency='month', ...) with month_days"
+        yield Problem(where, found, "* in the third and the fourth field", fix)
         return
     try:
         crontab(expression)
@@ -146,42 +138,36 @@ def _recurrence(
     minutes = _numbers(pattern.minutes, "minutes", 0, 59, place, problems)
     month_days = _numbers(pattern.month_days, "month_days", 1, 31, place, problems)
     week_days = _week_days(pattern.week_days, place, problems)
+    found = Recurrence(frequency, trigger.interval, hours, minutes, week_days, month_days, time_zone, start, end)
     if len(problems) == before:
-        problems += _pattern_problems(frequency, hours, minutes, week_days, month_days, place)
-    return Recurrence(frequency, trigger.interval, hours, minutes, week_days, month_days, time_zone, start, end)
+        problems += _pattern_problems(found, place)
+    return found
 
 
-def _pattern_problems(
-    frequency: str,
-    hours: tuple[int, ...],
-    minutes: tuple[int, ...],
-    week_days: tuple[str, ...],
-    month_days: tuple[int, ...],
-    place: Place,
-) -> Iterator[Problem]:
-    pattern = {"hours": hours, "minutes": minutes, "week_days": week_days, "month_days": month_days}
-    accepted = {
-        "day": ("hours", "minutes"),
-        "week": ("hours", "minutes", "week_days"),
-        "month": ("hours", "minutes", "week_days", "month_days"),
-    }.get(frequency, ())
-    if frequency in FREQUENCIES:
-        for key, values in pattern.items():
-            if values and key not in accepted:
-                suitable = [name for name in FREQUENCIES[2:] if key != "month_days" or name == "month"]
-                suitable = suitable[1:] if key == "week_days" else suitable
-                expected = f"no {key}: valid only with the frequency {' or '.join(suitable)}"
-                fix = "remove them, or use that frequency"
-                yield Problem(
-                    place(f"schedule.{key}"), f"{_joined(values)} with the frequency {frequency}", expected, fix
-                )
-                return
-    if bool(hours) != bool(minutes) or ((week_days or month_days) and not hours):
-        missing = "minutes" if hours else "hours"
+_FREQUENCIES_WITH = {
+    "hours": ("day", "week", "month"),
+    "minutes": ("day", "week", "month"),
+    "week_days": ("week", "month"),
+    "month_days": ("month",),
+}
+"""The frequencies with which each key of a pattern is valid."""
+
+
+def _pattern_problems(trigger: Recurrence, place: Place) -> Iterator[Problem]:
+    for key, suitable in _FREQUENCIES_WITH.items():
+        values = getattr(trigger, key)
+        if values and trigger.frequency in FREQUENCIES and trigger.frequency not in suitable:
+            found = f"{_joined(values)} with the frequency {trigger.frequency}"
+            expected = f"no {key}: valid only with the frequency {' or '.join(suitable)}"
+            yield Problem(place(f"schedule.{key}"), found, expected, "remove them, or use that frequency")
+            return
+    has_days = trigger.week_days or trigger.month_days
+    if bool(trigger.hours) != bool(trigger.minutes) or (has_days and not trigger.hours):
+        missing = "minutes" if trigger.hours else "hours"
         fix = "name at least one hour and one minute"
         yield Problem(place(f"schedule.{missing}"), "none", "both hours and minutes", fix)
-    if week_days and month_days:
-        found = f"{_joined(week_days)} together with month_days {_joined(month_days)}"
+    if trigger.week_days and trigger.month_days:
+        found = f"{_joined(trigger.week_days)} together with month_days {_joined(trigger.month_days)}"
         fix = "remove one of them, or declare two schedules"
         yield Problem(place("schedule.week_days"), found, "either days of the week or days of the month", fix)
 
@@ -205,12 +191,12 @@ def _week_days(value: Any, place: Place, problems: list[Problem]) -> tuple[str, 
 
 
 def _never_fires(trigger: Trigger, place: Place) -> Iterator[Problem]:
-    """Yield a problem if the trigger cannot fire at any time."""
+    """Yield a problem if the trigger can never fire."""
     if trigger.start and trigger.end and trigger.end <= trigger.start:
         found = f"{trigger.end.isoformat()}, which is not after the start, {trigger.start.isoformat()}"
         yield Problem(place("end_time"), found, "an end after the start", "correct one of them, or remove the end")
         return
-    # Without a start the creation date counts, which is unknown; an end without a start may be in the past.
+    # Without a start, intervals begin at the creation, which is unknown. An end without a start may be in the past.
     begin = trigger.start or datetime(2000, 1, 1)
     after = begin.replace(tzinfo=timezone.utc) - timedelta(days=2)
     if trigger.start is None and isinstance(trigger, Recurrence):

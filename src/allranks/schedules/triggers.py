@@ -14,8 +14,10 @@ weeks and months by the calendar; for clock changes see `moment`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import heapq
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -23,10 +25,13 @@ from dataclasses import asdict, dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from zoneinfo import ZoneInfo
 
+from dateutil.rrule import DAILY, MONTHLY, WEEKLY, rrule
+from tzlocal.windows_tz import win_tz
+
 FREQUENCIES = ("minute", "hour", "day", "week", "month")
 WEEK_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _HORIZON = 100
-"""Years without a firing after which a trigger never fires again: every day of a month recurs within eight."""
+"""Years without a firing after which a trigger never fires again: every day of a month recurs within eight years."""
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _PART = re.compile(r"(\*|\w+)(?:(?<!\*)-(\w+))?(?:/([1-9]\d*))?")
 """A part of a field of a crontab expression: first, last, step."""
@@ -51,7 +56,7 @@ class Recurrence:
     """Fires every `interval` minutes, hours, days, weeks or months.
 
     hours, minutes: the times of day at which it fires: each hour with each minute. Both are empty, or neither is
-    week_days:      only with the frequency week or month; names of WEEK_DAYS
+    week_days:      names of WEEK_DAYS; only with the frequency week or month
     month_days:     only with the frequency month; months without the day are skipped
     time_zone, start, end: as in Cron; intervals are counted from the start
     """
@@ -75,16 +80,11 @@ def in_words(trigger: Trigger) -> str:
     if isinstance(trigger, Cron):
         return f"cron {trigger.expression}"
     every = trigger.frequency if trigger.interval == 1 else f"{trigger.interval} {trigger.frequency}s"
-    days = [*trigger.week_days, *map(str, trigger.month_days)]
+    days = ", ".join([*trigger.week_days, *map(str, trigger.month_days)])
     times = [f"{hour:02d}:{minute:02d}" for hour in trigger.hours for minute in trigger.minutes]
     if len(times) > 4:
         times = [*times[:3], f"and {len(times) - 3} more times"]
-    parts = [f"every {every}"]
-    if days:
-        parts.append(f"on {', '.join(days)}")
-    if times:
-        parts.append(f"at {', '.join(times)}")
-    return " ".join(parts)
+    return f"every {every}{f' on {days}' if days else ''}{' at ' if times else ''}{', '.join(times)}"
 
 
 def dumps(trigger: Trigger) -> str:
@@ -93,7 +93,6 @@ def dumps(trigger: Trigger) -> str:
 
 
 def loads(text: str) -> Trigger:
-    """Return the trigger that `dumps` has written."""
     data = json.loads(text)
     for key in ("start", "end"):
         data[key] = datetime.fromisoformat(data[key]) if data[key] else None
@@ -123,29 +122,24 @@ def firings(trigger: Trigger, after: datetime, created: datetime) -> Iterator[da
 
 
 def _candidates(trigger: Trigger, start: datetime, after: datetime, tz: ZoneInfo) -> Iterator[datetime]:
-    """Yield firings ascending, from a moment that is not later than the first one after `after`."""
+    """Yield firings in ascending order, beginning no later than with the first one after `after`."""
     if isinstance(trigger, Recurrence) and trigger.frequency in ("minute", "hour"):
-        step = timedelta(**{f"{trigger.frequency}s": trigger.interval})
-        return _steps(start, step, after)
+        return _steps(start, timedelta(**{f"{trigger.frequency}s": trigger.interval}), after)
     # A wall time that clocks skipped just before `after` may fire after it.
     earliest = wall(after, tz) - moved_forward(after, tz)
     return _in_order(_wall_times(trigger, trigger.start or wall(start, tz), earliest), tz)
 
 
 def _steps(start: datetime, step: timedelta, after: datetime) -> Iterator[datetime]:
-    count = max((after - start) // step, 0)
-    try:
-        while True:
-            yield start + count * step
-            count += 1
-    except OverflowError:
-        return
+    with contextlib.suppress(OverflowError):
+        for number in itertools.count(max((after - start) // step, 0)):
+            yield start + number * step
 
 
 def _in_order(walls: Iterable[datetime], tz: ZoneInfo) -> Iterator[datetime]:
     """Yield the moments of ascending wall times in order, each once.
 
-    Only wall times that clocks skip get out of order: they are held until the next one that clocks show.
+    Only wall times that clocks skip are out of order: they are held until the next wall time that clocks show.
     """
     held: list[datetime] = []
     last: datetime | None = None
@@ -167,10 +161,8 @@ def _in_order(walls: Iterable[datetime], tz: ZoneInfo) -> Iterator[datetime]:
 def _wall_times(trigger: Trigger, anchor: datetime, earliest: datetime) -> Iterable[datetime]:
     """Return the wall times at which a trigger fires, ascending, at least those from `earliest` on.
 
-    anchor: a recurrence's first period contains it
+    anchor: is in a recurrence's first period
     """
-    from dateutil.rrule import DAILY, MONTHLY, WEEKLY, rrule
-
     until = datetime(min(max(anchor, earliest).year + _HORIZON, date.max.year), 1, 1)
     if isinstance(trigger, Cron):
         minutes, hours, days = crontab(trigger.expression)
@@ -180,7 +172,7 @@ def _wall_times(trigger: Trigger, anchor: datetime, earliest: datetime) -> Itera
         daily: Iterable[datetime] = rrule(DAILY, midnight, byweekday=week_days, until=until, **at)
         return daily
     if trigger.frequency != "month":
-        # The rule walks through all periods from its start on.
+        # Move the start, because the rule iterates over all periods since then.
         period = timedelta(days=trigger.interval * (7 if trigger.frequency == "week" else 1))
         anchor += max((earliest - anchor) // period - 1, 0) * period
     times: Iterable[datetime] = rrule(
@@ -236,16 +228,14 @@ def _value(text: str, last: int, names: tuple[str, ...]) -> int:
 @functools.cache
 def zone(name: str) -> ZoneInfo:
     """Return the zone with a Windows name. Raise KeyError if the name is unknown."""
-    from tzlocal.windows_tz import win_tz
-
     return ZoneInfo(win_tz[name])
 
 
 def moment(wall: datetime, place: ZoneInfo) -> datetime:
     """Return the moment of a wall time, in UTC, by RFC 5545's rule (3.3.5).
 
-    A time that is skipped when clocks go forward is read with the earlier offset: 02:30 is then 03:30. A repeated time
-    means its first occurrence. So each time fires exactly once.
+    A time that is skipped when clocks go forward is read with the earlier offset: 02:30 becomes 03:30. A repeated time
+    means its first occurrence, so each time fires exactly once.
     """
     return wall.replace(tzinfo=place, fold=0).astimezone(timezone.utc)
 

@@ -13,8 +13,7 @@ from cattrs import Converter
 from allranks.catalog.declared_ports import Port
 from allranks.catalog.find import ComponentInfo
 from allranks.cli.commands.components import print_components
-from allranks.cli.console import to_json
-from allranks.cli.views.problems import print_problems
+from allranks.cli.console import print_problems, to_json
 from allranks.cli.views.progress import PlainLines
 from allranks.cli.views.runs import print_run, print_runs
 from allranks.errors import InputError, Problem

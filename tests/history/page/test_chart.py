@@ -38,5 +38,5 @@ def test_values_that_are_no_numbers_break_the_line_and_are_marked() -> None:
     (chart,) = charts(make_step("train", metrics={"loss": make_curve(3.0, 2.0, math.nan, math.inf, 1.0)}))
     (series,) = chart.series
     assert series.path.count("M") == 2
-    assert [mark.title for mark in series.marks] == ["loss is NaN at 2", "loss is inf at 3"]
+    assert [mark.label for mark in series.marks] == ["loss is NaN at 2", "loss is inf at 3"]
     assert [x for x, *_ in chart.data()["series"][0]["points"]] == [0.0, 1.0, 4.0]

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from allranks.history.page import live_page
+from allranks.history.page import live_page, page
 from allranks.history.page.live_page import LivePage
 from allranks.history.records import RunRecord, Status
 from allranks.history.store import Store
@@ -119,14 +119,15 @@ def test_an_update_that_is_late_does_not_replace_the_last_page(
     run: RunRecord, live: LivePage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rendering, go_on = threading.Event(), threading.Event()
-    page = live_page._text
+    render = page.page
 
     def late(*arguments: object) -> str:
-        rendering.set()
-        go_on.wait(PATIENCE)
-        return page(*arguments)  # type: ignore[arg-type]
+        if threading.current_thread() is not threading.main_thread():  # not the last page
+            rendering.set()
+            go_on.wait(PATIENCE)
+        return render(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(live_page, "_text", late)
+    monkeypatch.setattr(page, "page", late)
 
     async def execute() -> None:
         live.start(1)

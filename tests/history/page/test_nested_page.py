@@ -9,7 +9,7 @@ from types import FrameType
 
 import pytest
 
-from allranks.history.page.drawings import RUN, branches, drawings
+from allranks.history.page.graphs import RUN, branches, graphs
 from allranks.history.page.items import items_of
 from allranks.history.page.page import page
 from allranks.history.page.timeline import Fold, timeline
@@ -47,13 +47,13 @@ def test_a_pipeline_component_is_a_node_that_unfolds_to_its_own_graph() -> None:
     ]
     html = page(make_run(*steps), NOW)
     shown = Page(html)
-    drawn = drawings(items_of(steps)).by_place
-    assert {place: sorted(drawing.items) for place, drawing in drawn.items()} == {
+    drawn = graphs(items_of(steps)).by_place
+    assert {place: sorted(node.item.record.name for node in graph.nodes) for place, graph in drawn.items()} == {
         RUN: ["prepare", "tune"],
         1: ["tune.inner", "tune.search"],
         3: ["tune.inner.fit", "tune.inner.score"],
     }
-    assert [len(drawing.edges) for drawing in drawn.values()] == [1, 1, 1]
+    assert [len(graph.edges) for graph in drawn.values()] == [1, 1, 1]
     links = {attrs["href"] or "" for tag, attrs in shown.tags if tag == "a"}
     ids = [f"#{attrs['id']}" for _, attrs in shown.tags if attrs.get("id")]
     # Every node is linked with its details, and a group with its graph too.
@@ -122,7 +122,7 @@ def test_iterations_share_a_chart_of_a_handful_of_curves() -> None:
 
 def test_the_timeline_folds_iterations_below_the_bar_of_their_loop() -> None:
     run = make_run(make_step("prepare"), *make_loop(3))
-    drawn = timeline(run, NOW)
+    drawn = timeline(run, NOW, items_of(run.steps))
     assert drawn is not None
     fold = drawn.parts[1]
     assert isinstance(fold, Fold)

@@ -7,10 +7,9 @@ import re
 
 import pytest
 
-from allranks.history.nested import nested
+from allranks.history.nested import nested, sweeps
 from allranks.history.page.page import page
 from allranks.history.records import Status, StepRecord
-from allranks.history.trials import sweeps
 from run_records import NOW, make_curve, make_run, make_step
 from shown_page import Page
 

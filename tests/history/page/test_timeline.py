@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from allranks.history.page.items import items_of
 from allranks.history.page.timeline import LABELS, WIDTH, Block, timeline
 from allranks.history.records import Status
 from run_records import BEGIN, NOW, make_ranks, make_run, make_step
@@ -15,7 +16,7 @@ def test_bars_lie_within_the_picture_and_a_reused_step_has_none() -> None:
         make_step("goes_on", started=BEGIN + 20, ended=None, status=Status.RUNNING),
         make_step("waits", started=None, ended=None, status=Status.NOT_STARTED),
     ]
-    drawn = timeline(make_run(*steps), NOW)
+    drawn = timeline(make_run(*steps), NOW, items_of(steps))
     assert drawn is not None
     (block,) = drawn.parts
     assert isinstance(block, Block)
@@ -36,7 +37,8 @@ def test_bars_lie_within_the_picture_and_a_reused_step_has_none() -> None:
 def test_a_rank_says_how_it_ended() -> None:
     ranks = make_ranks(1, 2)
     ranks[1].status, ranks[1].signal = Status.FAILED, "SIGKILL"
-    drawn = timeline(make_run(make_step("train", ranks=ranks)), NOW)
+    step = make_step("train", ranks=ranks)
+    drawn = timeline(make_run(step), NOW, items_of([step]))
     assert drawn is not None
     (block,) = drawn.parts
     assert isinstance(block, Block)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from pathlib import Path
 
 import pytest
 
 from allranks.errors import InputError, Problem
-from allranks.history import assets, registered
-from allranks.history.assets import RegisteredAsset
+from allranks.history import registered
+from allranks.history.registered import RegisteredAsset
+from allranks.history.store import Store
 from allranks.plan.assets.lookup import AssetLookup, skeleton
 from allranks.sdk import spec_files
 from allranks.workspace import Workspace
@@ -144,11 +144,10 @@ def test_an_environment(line: str) -> None:
 def test_what_was_registered_comes_first(project: Path) -> None:
     workspace = Workspace(project / ".allranks")
     workspace.make()
-    with sqlite3.connect(workspace.database) as connection:
-        connection.execute(assets.TABLE)
+    with Store(workspace.database) as store:
         for number, version in enumerate(("2", "10", "3")):
             path = project / "specs/sampler" / ("1" if version == "3" else "0") / "spec.yaml"
-            assets.add(connection, RegisteredAsset("component", "sampler", version, path, number))
+            registered.add(store.connection, RegisteredAsset("component", "sampler", version, path, number))
     lines = "components:\n  '*': specs\n"
     first, second = "specs/sampler/0/spec.yaml", "specs/sampler/1/spec.yaml"
     assert find("azureml:sampler:2", "component", lines, workspace) == first
@@ -165,14 +164,13 @@ def test_what_was_registered_comes_first(project: Path) -> None:
 
 
 def test_a_version_never_changes(project: Path) -> None:
-    with sqlite3.connect(":memory:") as connection:
-        connection.execute(assets.TABLE)
+    with Store(project / "allranks.db") as store:
         version = RegisteredAsset("data", "titanic", "1", project / "data", 0)
-        assets.add(connection, version)
-        assets.add(connection, version)
-        assert assets.versions(connection, "data", "titanic") == (version,)
+        registered.add(store.connection, version)
+        registered.add(store.connection, version)
+        assert registered.versions(store.connection, "data", "titanic") == (version,)
         with pytest.raises(InputError, match=r"registered already(.|\n)*register version 2"):
-            assets.add(connection, RegisteredAsset("data", "titanic", "1", project, 1))
+            registered.add(store.connection, RegisteredAsset("data", "titanic", "1", project, 1))
 
 
 ADD = {

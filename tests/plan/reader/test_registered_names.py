@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,8 +11,9 @@ import pytest
 
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
-from allranks.history import assets, registered
-from allranks.history.assets import RegisteredAsset
+from allranks.history import registered
+from allranks.history.registered import RegisteredAsset
+from allranks.history.store import Store
 from allranks.local import interpreters
 from allranks.plan.environment import Environment
 from allranks.plan.ports import GraphInput, GraphOutput, Literal, NodeOutput
@@ -191,10 +191,9 @@ def test_what_was_registered_here_needs_no_file(project: Path) -> None:
     write(project, "allranks.yaml", NAMES.replace("  trainer: own/trainer.yaml\n", ""))
     workspace = Workspace(project / ".allranks")
     workspace.make()
-    with sqlite3.connect(workspace.database) as connection:
-        connection.execute(assets.TABLE)
+    with Store(workspace.database) as store:
         spec = project / "own/trainer.yaml"
-        assets.add(connection, RegisteredAsset("component", "trainer", "0.0.3", spec, 0))
+        registered.add(store.connection, RegisteredAsset("component", "trainer", "0.0.3", spec, 0))
     plan = read_plan("pipeline.yml", {}, project / "snapshots", registered.of(workspace))
     assert plan.graph.by_name["train"].spec == str(spec)
 

@@ -17,9 +17,8 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 
-from allranks.history import assets as store_assets
 from allranks.history import datastores, registered
-from allranks.history.assets import RegisteredAsset
+from allranks.history.registered import RegisteredAsset
 from allranks.history.store import Store
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.asset_id import AssetId
@@ -57,7 +56,7 @@ class LocalAssets(Assets):
         names = {folder.name for folder in self._folder(kind).glob("*/")}
         if self._service.workspace.database.exists():
             with Store(self._service.workspace.database) as store:
-                names |= set(store_assets.names(store.connection, KINDS[kind]))
+                names |= set(registered.names(store.connection, KINDS[kind]))
         if kind == "models":
             names |= set(registered.model_names(self._service.workspace))
         return sorted(names)
@@ -86,7 +85,7 @@ class LocalAssets(Assets):
             service.workspace.make()
             with Store(service.workspace.database) as store:
                 asset = RegisteredAsset(KINDS[kind], name, version, path, time.time())
-                store_assets.add(store.connection, asset)
+                registered.add(store.connection, asset)
         write_json(folder / f"{version}.json", body)
 
     def is_archived(self, kind: str, name: str) -> bool:
@@ -119,7 +118,7 @@ def _registered(service: LocalFolder, kind: str, name: str) -> Iterator[Register
     """Yield the versions that the store has, and the models that training code has registered in MLflow."""
     if service.workspace.database.exists():
         with Store(service.workspace.database) as store:
-            yield from store_assets.versions(store.connection, KINDS[kind], name)
+            yield from registered.versions(store.connection, KINDS[kind], name)
     if kind == "models":
         model = AssetId(asset_id.MODEL, name)
         for place, version in enumerate(registered.find(service.workspace, model).versions):

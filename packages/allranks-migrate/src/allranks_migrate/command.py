@@ -45,7 +45,7 @@ def migrate(
     with the script's comments. What is not carried over, or not exactly, is printed and listed in migration.md, with
     its line, the reason and what to do. The code of the jobs is not copied or changed.
     """
-    from allranks.cli.views.problems import print_warnings
+    from allranks.cli.console import print_warnings
     from allranks_migrate import migrate as write
     from allranks_migrate import require_new, sources
 

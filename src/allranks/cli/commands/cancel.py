@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-from allranks.cli import completion
+from allranks.azure import runs, watch
 from allranks.cli.console import console, errors
-from allranks.cli.options import FolderOption, RunArgument, argument, option
+from allranks.cli.options import FolderOption, RunArgument, argument, complete_steps, option
 from allranks.errors import InputError, Problem
 from allranks.history import locks, stored
 from allranks.history.nested import node_at, steps_of
@@ -23,24 +23,24 @@ def cancel(
         argument(
             "STEP...",
             "Steps or groups of steps by their paths, such as train or loop.2.train; without them, the run.",
-            autocompletion=completion.steps,
+            autocompletion=complete_steps,
         ),
     ] = None,
     now: Annotated[bool, option("--now", "Kill the ranks at once. Without it they have time to end.")] = False,
-    workspace: FolderOption = None,
+    folder: FolderOption = None,
 ) -> None:
     """End a run, or steps of it, here or on Azure ML.
 
-    Exit with 1 where it has not ended after a minute.
+    Exit with 1 if it has not ended after a minute.
     """
-    place = Workspace.at(workspace)
-    record = stored.run(place, identity)
+    workspace = Workspace.at(folder)
+    record = stored.run(workspace, identity)
     if record.submitted is not None:
         _cancel_in_azure(record, steps or [], now)
     elif steps:
-        _cancel_steps(place, record, steps, now)
+        _cancel_steps(workspace, record, steps, now)
     else:
-        _cancel_run(place, record, now)
+        _cancel_run(workspace, record, now)
 
 
 def _cancel_run(workspace: Workspace, record: RunRecord, now: bool) -> None:
@@ -56,12 +56,9 @@ def _cancel_run(workspace: Workspace, record: RunRecord, now: bool) -> None:
 def _cancel_steps(workspace: Workspace, record: RunRecord, steps: list[str], now: bool) -> None:
     _require_engine(workspace, record)
     nodes = [node_at(record, step) for step in steps]
-    ended = [node for node in nodes if node.status.ended]
-    if ended:
-        expected = "a step that has not ended"
-        where = f"run {record.id}, step"
+    if ended := [node for node in nodes if node.status.ended]:
+        where, expected = f"run {record.id}, step", "a step that has not ended"
         raise InputError(*(Problem(f"{where} {node.path}", f"it is {node.status}", expected) for node in ended))
-
     paths = [node.path for node in nodes]
 
     def no_step_is(*states: Status) -> bool:
@@ -71,7 +68,7 @@ def _cancel_steps(workspace: Workspace, record: RunRecord, steps: list[str], now
     under_way = (Status.RUNNING, Status.PREPARING)
     if not (cancel_nodes(workspace, record, paths, at_once=now) and wait_until(lambda: no_step_is(*under_way))):
         _print_late("the steps have not ended yet", f"allranks cancel {record.id} {' '.join(steps)} --now")
-    # A step that waits for a slot or reads its inputs ends at once. One that waits for others ends when they do.
+    # A step that waits for a slot or reads its inputs ends immediately, one that waits for others when they end.
     wait_until(lambda: no_step_is(Status.NOT_STARTED), 1.0)
     run = stored.run(workspace, record.id)
     for path in paths:
@@ -95,17 +92,12 @@ def _print_late(found: str, fix: str) -> None:
 
 
 def _cancel_in_azure(record: RunRecord, steps: list[str], now: bool) -> None:
-    # Of use for a run on Azure ML only.
-    from allranks.azure import runs
-    from allranks.azure.watch import connected
-
     where = f"run {record.id}"
-    assert record.submitted is not None
     if steps or now:
-        unsupported = f"step {steps[0]}" if steps else "--now"
+        where = f"{where}, {f'step {steps[0]}' if steps else '--now'}"
         fix = f"cancel the whole run: allranks cancel {record.id}"
-        raise InputError(Problem(f"{where}, {unsupported}", "the run is on Azure ML", "a run on this machine", fix))
-    with connected(record) as client:
+        raise InputError(Problem(where, "the run is on Azure ML", "a run on this machine", fix))
+    with watch.connected(record) as client:
         if not record.status.ended:
             runs.update(client, record)
         if record.status.ended:

@@ -13,22 +13,14 @@ from allranks.catalog import variants
 from allranks.checks import Findings
 from allranks.checks.component import check as check_specs
 from allranks.checks.component.inputs_and_outputs import COMPONENT_VARIABLES
-from allranks.cli.console import console, errors, to_json
-from allranks.cli.options import (
-    FolderOption,
-    JsonOption,
-    SetOption,
-    StandInOption,
-    argument,
-    option,
-)
+from allranks.cli.console import console, errors, print_machine, print_warnings, to_json
+from allranks.cli.options import FolderOption, JsonOption, SetOption, StandInOption, argument, option
 from allranks.cli.values import settings_of, stand_ins_of
-from allranks.cli.views.problems import print_machine, print_warnings
 from allranks.errors import InputError, Level, Problem
 from allranks.history import registered
 from allranks.local import interpreters
 from allranks.plan.assets import asset_id
-from allranks.plan.assets.lookup import AssetLookup, Use, skeleton
+from allranks.plan.assets.lookup import skeleton
 from allranks.plan.graph import Plan
 from allranks.plan.reader import lookup_of, opened
 from allranks.plan.walk import left_out, steps
@@ -43,10 +35,10 @@ from allranks.workspace import Workspace
 
 @dataclass(frozen=True)
 class _Result:
-    """What checking one file or folder has found.
+    """The result of checking one file or folder.
 
     content:  what it contains, such as the name of the pipeline and the number of its steps
-    left_out: a line for each snapshot of code that lacks something
+    left_out: a line for each snapshot of code that lacks files
     """
 
     file: str
@@ -84,15 +76,14 @@ def check(
 ) -> None:
     """Check a pipeline, job, component or schedule without running it.
 
-    Print every problem and exit with 2 if there are any; of several files, a line with the result of each. A problem is
-    what Azure ML, azure-ai-ml or the designer refuses; `allranks run` refuses the same. A warning is what they accept
-    and what probably does something else than was meant, such as a key that azure-ai-ml drops; a run prints it too.
-    Advice makes components easier to use in the designer, such as descriptions; only --strict lists it.
-    `allranks why --codes` lists the rules; a comment `# allranks: ignore RULE` ignores a finding on its line, or in the
-    whole file if it is above all content, unless azure-ai-ml refuses it. For a pipeline, problems of its components and
-    of the sizes that its steps name are warnings. What this machine lacks to run it, such as a package, mpirun or an
-    asset of a workspace, is listed separately and is not an error. --json prints an object, or an array of one per
-    file.
+    Print every problem, and exit with 2 if there are any. For several files, also print a line with each result. Azure
+    ML, azure-ai-ml or the designer reject a problem, and so does `allranks run`. They accept a warning, which probably
+    does not do what was intended, such as a key that azure-ai-ml drops; a run prints it too. Advice makes components
+    easier to use in the designer, such as descriptions; only --strict lists it. `allranks why --codes` lists the rules.
+    A comment `# allranks: ignore RULE` ignores a finding on its line, or in the whole file if it is above all content,
+    unless azure-ai-ml rejects it. For a pipeline, problems of its components and of its steps' sizes are warnings.
+    Requirements that this machine does not meet, such as a package, mpirun or an asset of a workspace, are listed
+    separately and are not errors. --json prints an object, or an array of one per file.
 
     --names lists the registered components, data, environments and models that this machine cannot resolve, each with
     the places that refer to it. Add the lines to allranks.yaml, and complete their paths.
@@ -104,15 +95,10 @@ def check(
     if names:
         _print_names(files[0], values, Workspace.at(workspace))
         return
-    results = [_result(file, values) for file in files]
-    if strict:
-        results = [replace(result, findings=result.findings.strict()) for result in results]
-    # Several jobs may use the same component.
+    results = [_result(file, values, strict) for file in files]
     found = Findings(tuple(problem for result in results for problem in result.findings.found))
     if json:
-        objects = [
-            {"file": result.file, **result.findings.by_kind(), "left_out": result.left_out} for result in results
-        ]
+        objects = [{"file": each.file, **each.findings.by_kind(), "left_out": each.left_out} for each in results]
         print(to_json(objects if len(files) > 1 else objects[0]))
         sys.exit(2 if found.errors else 0)
     print_warnings(found.warnings)
@@ -126,13 +112,12 @@ def check(
         raise InputError(*found.errors)
 
 
-def _result(file: str, values: dict[str, str]) -> _Result:
-    """Check a file or a folder."""
+def _result(file: str, values: dict[str, str], strict: bool) -> _Result:
     in_tables = list(variants.refresh_below(Path(file)))  # before specs are looked for
     try:
         specs = _specs(Path(file), values)
     except InputError as error:
-        return _Result(file, (), Findings((*in_tables, *error.problems)))
+        return _Result(file, (), Findings((*in_tables, *error.problems)))  # which are errors in any case
     components = list(specs.components) if specs else []
     found = [*in_tables, *check_specs(components).found]
     found += (problem for schedule in (specs.schedules if specs else ()) for problem in _of_schedule(schedule))
@@ -146,23 +131,19 @@ def _result(file: str, values: dict[str, str]) -> _Result:
         content = [plans[0].name] if len(plans) == 1 else [count(len(plans), "job")] if plans else []
         content += [count(sum(1 for plan in plans for _ in steps(plan.graph)), "step")] if plans else []
     else:
-        kinds = (
-            ("component", components),
-            ("job", specs.jobs),
-            ("pipeline", specs.pipelines),
-            ("schedule", specs.schedules),
-        )
-        content = [count(len(of_kind), noun) for noun, of_kind in kinds if of_kind]
+        kinds = {"component": components, "job": specs.jobs, "pipeline": specs.pipelines, "schedule": specs.schedules}
+        content = [count(len(of_kind), noun) for noun, of_kind in kinds.items() if of_kind]
     lines = tuple(text for plan in plans for text in left_out(plan))
-    return _Result(file, tuple(content), Findings(tuple(found)), lines)
+    findings = Findings(tuple(found)).strict() if strict else Findings(tuple(found))
+    return _Result(file, tuple(content), findings, lines)
 
 
 def _specs(path: Path, values: dict[str, str]) -> SpecFiles | None:
     """Return the specs in a folder, or of a component's or a schedule's file; None for the file of a job.
 
-    values: those of --set, for a job only
+    values: those of --set, which only a job accepts
 
-    Raise InputError for a folder without any.
+    Raise InputError for a folder without any spec.
     """
     kind = spec_files.kind(path) if path.is_file() else None
     if not path.is_dir() and kind in (None, Kind.JOB):
@@ -188,9 +169,9 @@ def _of_schedule(file: Path) -> Iterator[Problem]:
 
 
 def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Iterator[Problem]:
-    """Yield what is wrong with the local components that the plan uses and that are not in `checked`.
+    """Yield the problems of the local components that the plan uses and that are not in `checked`.
 
-    What prevents the job itself from running is an error of the plan, so errors of its components are warnings.
+    Errors that prevent the job from running are errors of the plan, so errors of its components are warnings.
     """
     known = {path.resolve() for path in checked}
     specs = dict.fromkeys(Path(step.spec) for _, step in steps(plan.graph) if step.spec)
@@ -202,24 +183,23 @@ def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Iterator[Proble
 
 
 def _print_names(file: str, values: dict[str, str], workspace: Workspace) -> None:
-    """Print the lines of allranks.yaml that a pipeline still needs."""
+    """Print the lines of allranks.yaml that a pipeline needs and does not have."""
     other_problems = 0
     lookup = lookup_of(file, values, registered.of(workspace))
     with opened(file, values, lookup) as job:
         try:
             job.plan()
         except InputError as error:
-            # A problem of a name may have got a more exact place.
+            # Reading the job may have made the place of a name's problem more exact.
             of_names = {replace(problem, where="") for problem in lookup.problems}
             other_problems = sum(replace(problem, where="") not in of_names for problem in error.problems)
-    missing = skeleton(use for use in lookup.uses if not _has_virtual_environment(use, lookup))
+    made = interpreters.folder_of
+    missing = skeleton(
+        use for use in lookup.uses if use.asset.kind != asset_id.ENVIRONMENT or not made(use.asset.name, lookup.folder)
+    )
     if not missing:
         errors().print(f"this machine can resolve every name in {file}", soft_wrap=True)
     else:
         print(missing, end="")
     if other_problems:
         errors().print(f"{count(other_problems, 'other problem')}: allranks check {file}", soft_wrap=True)
-
-
-def _has_virtual_environment(use: Use, lookup: AssetLookup) -> bool:
-    return use.asset.kind == asset_id.ENVIRONMENT and bool(interpreters.folder_of(use.asset.name, lookup.folder))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
 from allranks.cli.console import console
 from allranks.cli.options import FolderOption, YesOption, confirm, option
@@ -17,9 +19,6 @@ from allranks.local.instances import temporary
 from allranks.scheduler.ledger import SchedulesPlace
 from allranks.text import count, in_bytes, plain, when
 from allranks.workspace import Workspace
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 DEFAULT_AGE = "30d"
 _MOST_RUNS = 20
@@ -37,35 +36,29 @@ def clean(
     keep: Annotated[int, typer.Option("--keep", min=0, metavar="N", help="Keep the newest N runs.")] = 0,
     dry_run: Annotated[bool, option("--dry-run", "Show what would be removed; remove nothing.")] = False,
     yes: YesOption = False,
-    workspace: FolderOption = None,
+    folder: FolderOption = None,
 ) -> None:
     """Remove old runs and files that no run needs.
 
     It lists them first and asks you. A run that is being executed stays, and one whose results a newer run reuses.
     """
-    place = Workspace.at(workspace)
+    workspace = Workspace.at(folder)
     age = seconds(older_than or (DEFAULT_AGE if not keep else "0d"), "--older-than")
-    plan = cleaning.plan_cleaning(
-        place,
-        before=time.time() - age,
-        keep=keep,
-        plans=SchedulesPlace(place).plans(),
-        leftovers=temporary.leftovers(place.temporary),
-    )
+    plans, leftovers = SchedulesPlace(workspace).plans(), temporary.leftovers(workspace.temporary)
+    plan = cleaning.plan_cleaning(workspace, before=time.time() - age, keep=keep, plans=plans, leftovers=leftovers)
     out = console()
     _print_plan(out, plan)
     if dry_run or not plan.removals:
         return
     confirm("Remove them?", "allranks clean", yes)
-    cleaning.clean(place, plan, temporary.remove)
-    temporary.sweep(place.temporary)
-    out.print(f"removed; {in_bytes(plan.size)} freed")
+    freed = in_bytes(plan.size)
+    cleaning.clean(workspace, plan, temporary.remove)
+    temporary.sweep(workspace.temporary)
+    out.print(f"removed; {freed} freed")
 
 
 def _print_plan(out: Console, plan: CleaningPlan) -> None:
-    """Print each run, the other removals by kind, and the old runs that are not removed."""
-    from rich.text import Text
-
+    """Print the runs to remove, the other removals by kind, and the old runs that stay."""
     runs = [(removal.run, removal.size) for removal in plan.removals if removal.run is not None]
     for run, size in runs[:_MOST_RUNS]:
         line = f" {plain(run.id)}  {plain(run.name)}  {when(run.created)[:16]}  {in_bytes(size)}"

@@ -5,25 +5,24 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
 from allranks.catalog.declared_ports import Port
 from allranks.catalog.find import ComponentInfo, bounds, find_components
 from allranks.catalog.palette import write_palette
-from allranks.cli.console import console, open_in_browser, print_written, to_json
+from allranks.cli.console import console, open_in_browser, print_result, to_json
 from allranks.cli.lazy_group import lazy_group
-from allranks.cli.options import JsonOption, LibraryOption, argument, components_of, option
+from allranks.cli.options import JsonOption, LibraryOption, argument, chosen_components, option
 from allranks.errors import InputError, Problem
 from allranks.history.formatting import layout
 from allranks.project.files import copy_components
 from allranks.text import count, plain
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
-
 
 app = lazy_group(
     __name__,
@@ -37,13 +36,7 @@ app = lazy_group(
 
 
 def copy(
-    names: Annotated[
-        list[str],
-        argument(
-            "NAME",
-            "Components of the library, such as train_image_classifier.",
-        ),
-    ],
+    names: Annotated[list[str], argument("NAME", "Components of the library, such as train_image_classifier.")],
     project: Annotated[
         Path, typer.Option("--to", metavar="DIR", help="Folder of the project. Default: this folder.")
     ] = Path(),
@@ -56,11 +49,8 @@ def copy(
 
     For example: allranks components copy train_image_classifier
     """
-    folders = [project / folder for folder in copy_components(names, project)]
-    if json:
-        print(to_json({"written": [str(folder) for folder in folders]}))
-    else:
-        print_written(folders)
+    folders = [str(project / folder) for folder in copy_components(names, project)]
+    print_result(json, {"written": folders}, *(f"written  {folder}" for folder in folders))
 
 
 def list_(
@@ -83,7 +73,7 @@ def list_(
 
     --page and --open show the components as Azure ML's designer does.
     """
-    infos = find_components(components_of(folder, library))
+    infos = find_components(chosen_components(folder, library))
     if page or open_:
         _show_page(infos, page, open_)
     elif json:
@@ -93,8 +83,7 @@ def list_(
 
 
 def _show_page(found: Sequence[ComponentInfo], page: Path | None, open_: bool) -> None:
-
-    # A browser reads the file after this command has ended.
+    # A browser may read the file after this command has ended.
     page = page or Path(tempfile.mkdtemp(prefix="allranks-")) / "components.html"
     try:
         write_palette(found, page)
@@ -106,17 +95,14 @@ def _show_page(found: Sequence[ComponentInfo], page: Path | None, open_: bool) -
 
 
 def print_components(console: Console, components: Sequence[ComponentInfo]) -> None:
-    """Print a card per component: description, launch, inputs and outputs."""
+    """Print a card for each component: description, layout, inputs and outputs."""
     for component in components:
-        _print_card(console, component)
+        for part in _card(component):
+            console.print(part)
     console.print(count(len(components), "component"), style="bright_black")
 
 
-def _print_card(console: Console, component: ComponentInfo) -> None:
-    from rich.padding import Padding
-    from rich.table import Table
-    from rich.text import Text
-
+def _card(component: ComponentInfo) -> tuple[RenderableType, ...]:
     launch = layout(component.distribution, component.instance_count, component.process_count_per_instance or 1)
     has_layout = component.instance_count != 1 or component.process_count_per_instance is not None
     if component.distribution != "none" and not has_layout:
@@ -128,27 +114,18 @@ def _print_card(console: Console, component: ComponentInfo) -> None:
     grid.add_column(style="bright_black", no_wrap=True)
     grid.add_column(style="cyan", overflow="fold")
     grid.add_column(overflow="fold")
-    for port in component.inputs:
-        grid.add_row("in", plain(port.name), _port(port))
-    for port in component.outputs:
-        grid.add_row("out", plain(port.name), _port(port))
-    for part in (title, Text(plain(component.description)), Padding(grid, (0, 0, 0, 2)), ""):
-        console.print(part)
+    for side, ports in (("in", component.inputs), ("out", component.outputs)):
+        for port in ports:
+            grid.add_row(side, plain(port.name), _port(port))
+    return title, Text(plain(component.description)), Padding(grid, (0, 0, 0, 2)), ""
 
 
 def _port(port: Port) -> Text:
-    from rich.text import Text
-
-    text = Text.assemble(port.type, (_bounds(port), "bright_black"))
-    return text.append(f"\n{plain(port.description)}", style="bright_black") if port.description else text
-
-
-def _bounds(port: Port) -> str:
-    """Return the allowed values of a port and its default."""
-    parts = [
+    parts = (
         bounds(port),
         " | ".join(map(plain, port.enum)),
         "optional" if port.optional else "",
         f"default {plain(str(port.default))}" if port.default not in (None, "") else "",
-    ]
-    return "".join(f", {part}" for part in parts if part)
+    )
+    text = Text.assemble(port.type, ("".join(f", {part}" for part in parts if part), "bright_black"))
+    return text.append(f"\n{plain(port.description)}", style="bright_black") if port.description else text

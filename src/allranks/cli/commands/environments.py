@@ -13,17 +13,16 @@ import typer
 from allranks.catalog import shipped_folder
 from allranks.checks import Findings
 from allranks.checks.environment import check_files
-from allranks.cli.console import console, errors, to_json
+from allranks.cli.console import console, errors, print_warnings, to_json
 from allranks.cli.lazy_group import lazy_group
 from allranks.cli.options import JsonOption, argument, option
 from allranks.cli.values import settings_of
 from allranks.cli.views import print_whole, table_of
-from allranks.cli.views.problems import print_warnings
 from allranks.errors import InputError, Problem
 from allranks.images.build import build as build_image
 from allranks.images.build import engine as found_engine
+from allranks.images.build import verify as verify_image
 from allranks.images.find import environments_folder, find_environments
-from allranks.images.verify import verify as verify_image
 from allranks.sdk.paths import shown
 
 EnvironmentsOption: TypeAlias = Annotated[
@@ -48,7 +47,6 @@ app = lazy_group(
 
 def list_(folder: EnvironmentsOption = None, json: JsonOption = False) -> None:
     """List the environments of a project and what they contain."""
-
     keys = ("version", "description", "tags")
     environments = find_environments(folder)
     if json:
@@ -85,7 +83,6 @@ def check(
 
     Print every problem with file and line. Exit with 2 if there are any.
     """
-
     checked: list[str] = []
     found: list[Problem] = []
     for path in _paths(names or (), folder):
@@ -106,7 +103,7 @@ def check(
 
 
 def _paths(names: Sequence[str], folder: Path | None) -> Iterator[Path]:
-    """Yield what to check: files and folders as they are, and the folders of names of environments."""
+    """Yield the files and folders to check. A name stands for the folder of that environment."""
     if not names:
         yield folder or environments_folder(Path.cwd())
     for name in names:
@@ -139,7 +136,6 @@ def build(
 
     Exit with 1 if the build fails.
     """
-
     (environment,) = find_environments(folder, (name,))
     tag = tag or f"localhost/{environment.registered.get('name', name)}"
     overrides = settings_of(arguments, option="--build-arg", example="TORCH=2.13.0")
@@ -162,7 +158,6 @@ def verify(
     Check versions, libraries, build options, tags, two ranks under mpirun, and an all-reduce inside the image. Exit
     with 1 if a check fails.
     """
-
     (chosen,) = find_environments(folder, (environment,))
     code = shipped_folder() / "components/diagnosis/verify_environment"
     if verify_image(image, chosen.expectations(), found_engine(engine), code, ["--json"] if json else []):

@@ -33,7 +33,7 @@ def init(
     """Create a small project that runs at once.
 
     It has components, a pipeline with a schedule, an environment and a notebook; with --from only a pipeline, whose
-    components are imported from the library. Existing files are never changed: if one is in the way, nothing is
+    components are imported from the library. Existing files are never changed: if one has other content, nothing is
     written.
     """
     contents = of_library(pipeline) if pipeline else template()

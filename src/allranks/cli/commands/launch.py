@@ -18,11 +18,10 @@ from allranks.cli.options import (
     option,
 )
 from allranks.cli.values import settings_of, streamed
-from allranks.cli.views.dry_run import print_dry_run
+from allranks.cli.views.plan import print_dry_run
 from allranks.history import registered
-from allranks.project.emit import emit
 from allranks.project.script_job import ScriptJob, script_job
-from allranks.project.script_plan import plan_of, uploads_of
+from allranks.project.script_plan import emit, plan_of, uploads_of
 from allranks.workspace import Workspace
 
 SETTINGS = {"allow_interspersed_args": False}
@@ -33,8 +32,8 @@ front: torchrun, accelerate launch, deepspeed, mpirun."""
 _LAYOUT = """N instances with M processes each. Default: the launcher's, or 1 instance with a process for each GPU
 of the size."""
 _DISTRIBUTION = "How the processes start. Default: the launcher's, or pytorch."
-_INPUT = """Folder or file of data. The script gets its path for {NAME} in its arguments, else as --NAME PATH, unless it
-reads AZURE_ML_INPUT_NAME. May be repeated."""
+_INPUT = """Folder or file of data. Its path replaces {NAME} in the script's arguments, else it is added as --NAME PATH,
+unless the script reads AZURE_ML_INPUT_NAME. May be repeated."""
 _OUTPUT = "Folder that the script writes. The script gets its path in the same way. May be repeated."
 _CODE = "Folder that the ranks get, with the script in it. Default: the script's folder."
 _ENVIRONMENT = """Registered environment, an environment's YAML file, or the name of one that comes with allranks.
@@ -47,8 +46,7 @@ def launch(
     command: Annotated[list[str] | None, argument("SCRIPT [ARGUMENT]", _COMMAND)] = None,
     layout: Annotated[str, option("--layout -j", _LAYOUT, "NxM")] = "",
     distribution: Annotated[
-        str,
-        option("--distribution", _DISTRIBUTION, "pytorch|mpi|torchrun|accelerate|deepspeed|tensorflow|ray"),
+        str, option("--distribution", _DISTRIBUTION, "pytorch|mpi|torchrun|accelerate|deepspeed|tensorflow|ray")
     ] = "",
     inputs: Annotated[list[str] | None, option("--input", _INPUT, "NAME=PATH")] = None,
     outputs: Annotated[list[str] | None, option("--output", _OUTPUT, "NAME")] = None,
@@ -65,7 +63,7 @@ def launch(
     rank: StreamedRankOption = "0",
     quiet: Annotated[bool, option("--quiet", "Do not print what the script prints.")] = False,
     execution: RunOptions,
-    workspace: FolderOption = None,
+    folder: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
     """Run a script on this machine as Azure ML would.
@@ -91,20 +89,20 @@ def launch(
             errors().print("ignored, because Azure ML sets it:", ", ".join(made.dropped), soft_wrap=True)
         return made
 
-    place = Workspace.at(workspace)
+    workspace = Workspace.at(folder)
     if emit is not None:
         _emit(job(), emit, json)
     elif dry_run:
         made = job()
         print_dry_run(
-            lambda snapshots: (plan_of(made, snapshots, registered.of(place)), uploads_of(made)),
-            place,
-            execution.of(),
+            lambda snapshots: (plan_of(made, snapshots, registered.of(workspace)), uploads_of(made)),
+            workspace,
+            execution.options(),
             json,
         )
     else:
         stream = "" if quiet else streamed(rank)
-        execute_job(job, place, execution.of(sample=sample), json, verbose=execution.verbose, stream=stream)
+        execute_job(job, workspace, execution.options(sample=sample), json, verbose=execution.verbose, stream=stream)
 
 
 def _emit(job: ScriptJob, file: Path, json: bool) -> None:

@@ -6,10 +6,12 @@ import json
 import os
 import platform
 import zipfile
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Annotated, Any
 
 from allranks import engine_log
+from allranks.azure.watch import finder
 from allranks.cli.console import console, to_json
 from allranks.cli.options import FolderOption, JsonOption, RunArgument, StepArgument, YesOption, confirm, option
 from allranks.cli.views.live_logs import engine_entries, print_engine_entries
@@ -35,7 +37,7 @@ def logs(
         Path | None, option("--pack", "Pack what an issue about the run needs into this new ZIP file.", "FILE")
     ] = None,
     yes: YesOption = False,
-    workspace: FolderOption = None,
+    folder: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
     """Print the logs of the ranks of a run, or of the engine, or pack them for an issue.
@@ -51,15 +53,13 @@ def logs(
     failed rank, the versions of packages, and the facts of this machine. It holds no code, no data and no values of
     environment variables, and secrets are masked. The content is listed first, and you are asked before it is written.
     """
-    from allranks.azure.watch import finder  # of use for a run on Azure ML only
-
     option = "--pack" if pack is not None else "--engine" if engine else ""
     if option and (step is not None or rank is not None or follow or json or (pack is not None and engine)):
         found = "it is given together with a step or another option of the logs"
         raise InputError(Problem(option, found, "the logs of the whole run", "remove the others"))
-    find = finder(workspace)
+    find = finder(folder)
     if pack is not None:
-        _pack(identity, pack, yes, workspace)
+        _pack(identity, pack, yes, folder)
     elif engine:
         _print_engine_log(find(identity))
     elif json:
@@ -79,13 +79,12 @@ def _print_engine_log(run: RunRecord) -> None:
 
 
 def _pack(identity: str, output: Path, yes: bool, folder: Path | None) -> None:
-    """Write what an issue about a run needs into one file."""
-    place = Workspace.at(folder)
-    record = stored.run(place, identity)
+    workspace = Workspace.at(folder)
+    record = stored.run(workspace, identity)
     if output.exists():
         raise InputError(Problem(str(output), "it exists, and is not overwritten", "a new file", "name another file"))
     known = secret_values.known(record)
-    contents = {name: redact(text, known) for name, text in _contents(place, record).items()}
+    contents = {name: redact(text, known) for name, text in _contents(workspace, record).items()}
     out = console()
     for name, text in contents.items():
         out.print(f"  {name:<13}  {in_bytes(len(text.encode())):>8}  {_DESCRIPTIONS[name]}", soft_wrap=True)
@@ -106,44 +105,33 @@ _DESCRIPTIONS = {
 
 
 def _contents(workspace: Workspace, record: RunRecord) -> dict[str, str]:
-    from importlib.metadata import distributions
-
     with Store(workspace.database, reads=True) as store:
         plan = json.loads(store.plan(record.id))
     log = Path(record.folder) / engine_log.FILE
-    packages = sorted({f"{found.name}=={found.version}" for found in distributions()}, key=str.lower)
+    packages = {found.name: found.version for found in distributions()}
     return {
         "engine.log": log.read_text(encoding="utf-8", errors="replace") if log.is_file() else "",
         "plan.json": json.dumps(_without_values(shown(plan)), indent=2),
         "run.json": to_json(_without_values(json.loads(to_json(record)))),
-        "machine.json": to_json(_machine(record)),
-        "packages.txt": "\n".join(packages) + "\n",
+        "machine.json": to_json(_machine(record, packages)),
+        "packages.txt": "".join(f"{name}=={packages[name]}\n" for name in sorted(packages, key=str.lower)),
     }
 
 
 def _without_values(tree: Any) -> Any:
-    """Return a plan's or a record's JSON without the values of environment variables."""
+    """Return a plan or a record as JSON without the values of environment variables."""
     if isinstance(tree, list):
         return [_without_values(each) for each in tree]
     if not isinstance(tree, dict):
         return tree
-    return {
-        name: dict.fromkeys(value, "...")
-        if name == "environment_variables" and isinstance(value, dict)
-        else _without_values(value)
-        for name, value in tree.items()
-    }
+    found = {name: _without_values(value) for name, value in tree.items()}
+    if isinstance(variables := found.get("environment_variables"), dict):
+        found["environment_variables"] = dict.fromkeys(variables, "...")
+    return found
 
 
-def _machine(record: RunRecord) -> dict[str, Any]:
-    from importlib.metadata import PackageNotFoundError, version
-
-    versions = {}
-    for package in ("allranks", "azure-ai-ml", "torch"):
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            versions[package] = ""
+def _machine(record: RunRecord, packages: dict[str, str]) -> dict[str, Any]:
+    versions = {package: packages.get(package, "") for package in ("allranks", "azure-ai-ml", "torch")}
     return {
         "versions": versions | {"Python": platform.python_version()},
         "cores": len(os.sched_getaffinity(0)),

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+from rich.text import Text
+
 from allranks.azure import register as registering
 from allranks.azure.errors import service_errors
 from allranks.azure.register import Difference, differences
@@ -21,7 +23,7 @@ from allranks.cli.options import (
     ComponentsOption,
     JsonOption,
     LibraryOption,
-    components_of,
+    chosen_components,
     option,
 )
 from allranks.cli.views.uploads import amount, left_out_json, print_files
@@ -54,19 +56,18 @@ def register(
 
     For example: allranks register train_lightning --dry-run
     """
-    options = azure.of(registry)
+    options = azure.options(registry)
     if target is not None:
         if dry_run or azure != AzureOptions():
             found = "it is given together with --dry-run or a workspace"
             raise InputError(Problem(f"--to {target}", found, "one of them", "remove one"))
-        _export(target, names, components_of(components, library), registry, json)
+        _export(target, names, chosen_components(components, library), registry, json)
         return
-    # Before the SDK is imported, which takes seconds.
     place = registry or resolve(options)
     where = f"{'registry' if registry else 'workspace'} {place}"
     out = errors() if json else console()
     with tempfile.TemporaryDirectory(prefix="allranks-") as folder:
-        releases = release(Path(folder), components_of(components, library), names or (), registry)
+        releases = release(Path(folder), chosen_components(components, library), names or (), registry)
         with session():
             with service_errors("signing in"):
                 client = connect(place)
@@ -86,7 +87,7 @@ def _export(folder: Path, names: Sequence[str] | None, components: Path | None, 
     with tempfile.TemporaryDirectory(prefix="allranks-") as staged:
         releases = release(Path(staged), components, names or (), registry)
         exported = export(releases, Path(staged), folder, registry)
-    value = {"folder": str(folder), "releases": [_row(one) for one in releases], **vars(exported)}
+    value = {"folder": str(folder), "releases": [_row(one) for one in releases], **exported._asdict()}
     counts = f"{len(exported.written)} written, {len(exported.removed)} removed, {len(exported.kept)} unchanged"
     command = f"register them: {folder / SCRIPT} --workspace-name NAME --resource-group NAME"
     print_result(json, value, f"{folder}: {len(releases)} assets; files: {counts}", command)
@@ -106,13 +107,10 @@ def _registered(client: Any, releases: Sequence[Release], staged: Path, out: Any
 
 
 def _print_difference(out: Any, difference: Difference) -> None:
-    from rich.text import Text
-
     release = difference.release
     sent = amount(len(release.files), release.size)
-    mark, what = ("~ ", "yellow"), f"replaces {difference.latest}"
-    if not difference.latest:
-        mark, what = ("+ ", "green"), "new"
+    mark = ("~ ", "yellow") if difference.latest else ("+ ", "green")
+    what = f"replaces {difference.latest}" if difference.latest else "new"
     out.print(Text.assemble(mark, (str(release), "bold"), f"  {what}, {sent}"), soft_wrap=True)
     print_files(out, [name for name, _ in release.files], release.left_out, "    ")
     if not difference.latest:

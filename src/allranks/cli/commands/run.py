@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from allranks import packages
 from allranks.catalog.find import run_target
 from allranks.cli.execute import execute_job
+from allranks.cli.lazy_group import AS_AZURE
 from allranks.cli.options import (
-    AS_AZURE,
     DryRunOption,
     EnvironmentOption,
     FileArgument,
@@ -29,16 +31,12 @@ from allranks.cli.options import (
     option,
 )
 from allranks.cli.values import layout_settings, settings_of, stand_ins_of, streamed
-from allranks.cli.views.dry_run import print_dry_run
+from allranks.cli.views.plan import print_dry_run
 from allranks.history import registered
 from allranks.plan.graph import Plan
 from allranks.plan.reader import lookup_of, opened
 from allranks.sdk.uploads import Upload, uploads_of
 from allranks.workspace import Workspace
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 _AS_AZURE = """Execute a script or a notebook unchanged, with its own arguments. Its MLClient and its credentials are
 replaced: it submits jobs, streams them, and reads their outputs here."""
@@ -61,7 +59,7 @@ def run(
     stream: Annotated[bool, option("--stream", "Print what rank 0 of each step prints, or --rank.")] = False,
     rank: StreamedRankOption = "",
     execution: RunOptions,
-    workspace: FolderOption = None,
+    folder: FolderOption = None,
     json: JsonOption = False,
     as_azure: Annotated[bool, option(AS_AZURE, _AS_AZURE)] = False,
 ) -> None:
@@ -73,9 +71,7 @@ def run(
 
     A script that submits jobs: allranks run --as-azure submit_jobs.py --epochs 3
     """
-    import os
-
-    place = Workspace.at(workspace)
+    workspace = Workspace.at(folder)
     if as_azure:
         of_file = {
             "--set": settings_of(settings),
@@ -85,26 +81,26 @@ def run(
             "--json": json,
             "--stream": stream or rank,
         }
-        if unused := next((name for name, value in of_file.items() if value), "a step" if chosen.of() else ""):
+        if unused := next((name for name, value in of_file.items() if value), "a step" if chosen.selection() else ""):
             raise typer.BadParameter(f"{unused} cannot be given: {AS_AZURE} executes the script unchanged")
-        options = execution.of(force_rerun=force_rerun, sample=sample, environment=environment)
+        options = execution.options(force_rerun=force_rerun, sample=sample, environment=environment)
         run_as_azure = packages.hook("run_as_azure", f"allranks run {AS_AZURE}")
-        sys.exit(run_as_azure(file, arguments or (), place, options))
+        sys.exit(run_as_azure(file, arguments or (), workspace, options))
     if arguments:
         raise typer.BadParameter(f"found {arguments[0]!r}; only with {AS_AZURE} can the file have arguments")
     values = layout_settings(layout) | settings_of(settings) | stand_ins_of(stand_ins)
-    if not os.path.exists(file) and ":" not in file:  # what finds components takes time to import
+    if ":" not in file:
         file = run_target(file)
-    selection = chosen.of()
+    selection = chosen.selection()
     if dry_run:
 
         def read(snapshots: Path) -> tuple[Plan, list[Upload]]:
-            with opened(file, values, lookup_of(file, values, registered.of(place))) as job:
+            with opened(file, values, lookup_of(file, values, registered.of(workspace))) as job:
                 return job.plan(snapshots), uploads_of(job.request())
 
-        print_dry_run(read, place, execution.of(selection=selection, environment=environment), json)
+        print_dry_run(read, workspace, execution.options(selection=selection, environment=environment), json)
         return
-    options = execution.of(
+    options = execution.options(
         force_rerun=force_rerun,
         sample=sample,
         selection=selection,
@@ -113,4 +109,4 @@ def run(
         settings=values,
     )
     shown = streamed(rank or "0") if stream or rank else ""
-    execute_job(lambda: file, place, options, json, verbose=execution.verbose, stream=shown)
+    execute_job(lambda: file, workspace, options, json, verbose=execution.verbose, stream=shown)

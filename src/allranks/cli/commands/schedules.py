@@ -7,10 +7,13 @@ from datetime import datetime, timezone
 from functools import partial
 from itertools import islice
 from json import dumps
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from allranks.azure import schedules as remote
+from allranks.azure.schedules import Applied, Change
 from allranks.azure.workspace import WorkspaceOptions, sign_in
 from allranks.cli import streams
 from allranks.cli.console import console, print_result, to_json
@@ -38,11 +41,6 @@ from allranks.schedules.triggers import firings, in_words, in_zone
 from allranks.sdk.session import session
 from allranks.text import clock, plain
 from allranks.workspace import Workspace
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from allranks.azure.schedules import Applied, Change
 
 app = lazy_group(
     __name__,
@@ -92,7 +90,7 @@ def run(
 
 
 def _print_event(as_json: bool, event: Event) -> None:
-    """Print ``12:03:04  nightly  fires: run nightly-20260105T013000Z``, or a JSON object on one line."""
+    """Print ``12:03:04  nightly  fires: run nightly-20260105T013000Z``, or a line of JSON."""
     if as_json:
         data = {"event": event.kind, **({"schedule": event.schedule} if event.schedule else {}), **event.values}
         print(dumps(data, default=datetime.isoformat), flush=True)
@@ -155,9 +153,7 @@ def apply(
 
     The declared schedules are applied. Unchanged schedules are skipped, and disabled schedules remain disabled.
     """
-    from allranks.azure import schedules  # of use for those of a workspace only
-
-    order, out = schedules.Order(target, compute, prune), console()
+    order, out = remote.Order(target, compute, prune), console()
     done = {"create": "created", "update": "updated", "unchanged": "unchanged", "delete": "deleted"}
 
     def report(change: Change) -> None:
@@ -169,33 +165,27 @@ def apply(
             before = f"{difference.before} → " if difference.before else ""
             out.print(plain(f"  {difference.key}: {before}{difference.after}"), soft_wrap=True)
 
-    client, workspace = sign_in(azure.of())
-    known = schedules.known_of(client, workspace)
-    planned = schedules.changes(order, known)
+    client, workspace = sign_in(azure.options())
+    known = remote.known_of(client, workspace)
+    planned = remote.changes(order, known)
     if dry_run:
         for change in planned:
             report(change)
     else:
-        schedules.apply(client, order, known, planned, report)
+        remote.apply(client, order, known, planned, report)
     if json:
         print(to_json(planned))
 
 
 def list_(
-    target: SchedulesArgument = None,
-    folder: FolderOption = None,
-    *,
-    azure: AzureOptions,
-    json: JsonOption = False,
+    target: SchedulesArgument = None, folder: FolderOption = None, *, azure: AzureOptions, json: JsonOption = False
 ) -> None:
     """List the declared schedules and those of a workspace.
 
     The schedules that LocalClient has created on this machine are listed too.
     """
-    from allranks.azure import schedules  # of use for those of a workspace only
-
     now = datetime.now(timezone.utc)
-    applied = schedules.applied(sign_in(azure.of())[0])
+    applied = remote.applied(sign_in(azure.options())[0])
     declared = {schedule.name: schedule for schedule in _created(folder)}
     with session(client=False):
         found = find_schedules(target, required=not declared)
@@ -211,13 +201,12 @@ def list_(
         print(to_json(rows))
 
 
-def _listed(name: str, own: Schedule | None, remote: Applied | None, now: datetime) -> tuple[dict[str, Any], list[str]]:
-    """Return a schedule's object for --json, and its lines."""
-    from allranks.azure import schedules  # of use for those of a workspace only
-
-    trigger = own.trigger if own else remote.trigger if remote else None
-    state = "not applied" if remote is None else "enabled" if remote.enabled else "disabled"
-    differs = bool(own and remote and schedules.trigger_differs(own.trigger, remote.trigger))
+def _listed(
+    name: str, own: Schedule | None, applied: Applied | None, now: datetime
+) -> tuple[dict[str, Any], list[str]]:
+    trigger = own.trigger if own else applied.trigger if applied else None
+    state = "not applied" if applied is None else "enabled" if applied.enabled else "disabled"
+    differs = bool(own and applied and remote.trigger_differs(own.trigger, applied.trigger))
     due = next(firings(trigger, now, now), None) if trigger and state != "disabled" else None
     row = {
         "name": name,
@@ -242,20 +231,17 @@ def _utc(moment: datetime) -> str:
 
 def enable(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = False) -> None:
     """Enable a schedule of an Azure ML workspace."""
-    _switch(name, azure.of(), json, on=True)
+    _switch(name, azure.options(), json, on=True)
 
 
 def disable(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = False) -> None:
     """Disable a schedule of an Azure ML workspace."""
-    _switch(name, azure.of(), json, on=False)
+    _switch(name, azure.options(), json, on=False)
 
 
 def _switch(name: str, where: WorkspaceOptions, json: bool, *, on: bool) -> None:
-    """Enable or disable a schedule of a workspace, and print its state."""
-    from allranks.azure import schedules  # of use for those of a workspace only
-
     client, _ = sign_in(where)
-    changed = schedules.switch(client, schedules.applied(client), name, on=on)
+    changed = remote.switch(client, remote.applied(client), name, on=on)
     state = "enabled" if on else "disabled"
     value = {"name": name, "state": state, "changed": changed}
     print_result(json, value, f"{name}: {state}{'' if changed else ' already'}")
@@ -266,8 +252,6 @@ def delete(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = Fa
 
     The runs that it started are not deleted.
     """
-    from allranks.azure import schedules  # of use for those of a workspace only
-
-    client, _ = sign_in(azure.of())
-    schedules.delete(client, schedules.named(schedules.applied(client), name))
+    client, _ = sign_in(azure.options())
+    remote.delete(client, remote.named(remote.applied(client), name))
     print_result(json, {"name": name, "state": "deleted"}, f"{name}: deleted")

@@ -13,7 +13,7 @@ import typer
 
 from allranks import packages
 from allranks.azure import runs
-from allranks.azure.changes import Changes, apply, cluster_sizes, parse_sizes, place, set_sizes, unchecked_sizes
+from allranks.azure.changes import Changes, apply, cluster_sizes, parse_sizes, set_compute, set_sizes, unchecked_sizes
 from allranks.azure.checks import of_compute, of_sizes, of_workspace, unrehearsed
 from allranks.azure.dry_run import NO_COMPUTE, body_of
 from allranks.azure.errors import AzureError, service_errors
@@ -23,18 +23,9 @@ from allranks.azure.watch import watch
 from allranks.azure.workspace import NO_WORKSPACE, WorkspaceOptions, connect, resolve, with_placeholders
 from allranks.checks import Findings
 from allranks.checks.plan import findings
-from allranks.cli.console import console, errors, to_json
-from allranks.cli.options import (
-    AzureOptions,
-    ComputeOption,
-    FileArgument,
-    FolderOption,
-    JsonOption,
-    SetOption,
-    option,
-)
+from allranks.cli.console import console, errors, print_warnings, to_json
+from allranks.cli.options import AzureOptions, ComputeOption, FileArgument, FolderOption, JsonOption, SetOption, option
 from allranks.cli.values import settings_of
-from allranks.cli.views.problems import print_warnings
 from allranks.cli.views.progress import view_of
 from allranks.cli.views.uploads import print_uploads
 from allranks.errors import InputError, Problem
@@ -75,7 +66,7 @@ def submit(
     """
     values = settings_of(settings)
     changes = changes_of(compute, size or [], experiment, display_name, tag or [])
-    options = azure.of()
+    options = azure.options()
     if dry_run:
         _print_body(file, values, changes, options)
         return
@@ -88,7 +79,7 @@ def submit(
 
 
 def changes_of(compute: str, size: list[str], experiment: str, display_name: str, tags: list[str]) -> Changes:
-    """Return what the options change in a job. Raise InputError for options that contradict each other."""
+    """Return the changes that the options make to a job. Raise InputError for options that contradict each other."""
     if compute and size:
         found = f"--compute {compute} is given too"
         fix = "remove one: --size is serverless, and a cluster has its own size"
@@ -97,10 +88,8 @@ def changes_of(compute: str, size: list[str], experiment: str, display_name: str
     every, of_steps = parse_sizes(size)
     changes = Changes(compute, every, of_steps, experiment, display_name, parsed)
     for name in unchecked_sizes(changes):
-        note = (
-            f"note: {name} is not in the table of allranks doctor --sizes, so its GPUs and InfiniBand are not checked"
-        )
-        errors().print(note, soft_wrap=True)
+        note = f"{name} is not in the table of allranks doctor --sizes, so its GPUs and InfiniBand are not checked"
+        errors().print(f"note: {note}", soft_wrap=True)
     return changes
 
 
@@ -109,7 +98,7 @@ def _print_body(file: str, settings: dict[str, str], changes: Changes, options: 
     with opened(file, settings, client=True) as job:
         apply(job.job, changes)
         if nowhere := job.request().without_compute:
-            place(job.job, NO_COMPUTE)
+            set_compute(job.job, NO_COMPUTE)
         _checked(job)
         set_sizes(job.job, {})
         uploads = uploads_of(job.request())
@@ -119,7 +108,7 @@ def _print_body(file: str, settings: dict[str, str], changes: Changes, options: 
     if nowhere:
         note = f"note: no compute is given, so the body contains {NO_COMPUTE}; to submit it, use --compute or --size"
         errors().print(note, soft_wrap=True)
-    # Standard output holds the body only, for programs.
+    # Only the body goes to standard output, which a program may read.
     print_uploads(errors(), uploads)
     print(dumps(shown(body), indent=2))
 
@@ -129,7 +118,7 @@ def submit_job(
     settings: dict[str, str],
     changes: Changes,
     options: WorkspaceOptions,
-    place: Workspace,
+    workspace: Workspace,
     *,
     stream: bool = True,
     json: bool = False,
@@ -141,7 +130,7 @@ def submit_job(
 
     Raise InputError or AzureError. Exit with 130 after Ctrl-C while the run is watched.
     """
-    # Before the SDK is imported, which takes seconds, and outside its session, which redirects the output.
+    # Before the SDK is imported, which takes seconds, and outside of its session, which redirects the output.
     where = resolve(options)
     out = errors() if json else console()
     with opened(file, settings, client=True) as job:
@@ -152,35 +141,35 @@ def submit_job(
             client = connect(where)
         if problems := of_workspace(client, required):
             raise InputError(*problems)
-        if tags := _rehearsed(job, place):
+        if tags := _rehearsed(job, workspace):
             job.job.tags = {**(job.job.tags or {}), **tags}
         else:
             print_warnings(unrehearsed(client, required))
         set_sizes(job.job, cluster_sizes(client))
         name, studio = runs.submit(client, job.job)
         studio = studio or where.studio(name)
-        record = add_record(place, plan, name, where, studio, pipeline=hasattr(type(job.job), "jobs"))
+        record = add_record(workspace, plan, name, where, studio, pipeline=hasattr(type(job.job), "jobs"))
         out.print(f"submitted {name} to {where}\n  studio  {studio}", soft_wrap=True)
         if stream:
-            watch_run(client, place, record, out)
+            watch_run(client, workspace, record, out)
     return record
 
 
-def _rehearsed(job: OpenJob, place: Workspace) -> dict[str, str]:
-    """Return the tags of a job whose trainings were rehearsed with the same code and environment."""
-    if not (place.root / "rehearsals").is_dir() or job.unread():
+def _rehearsed(job: OpenJob, workspace: Workspace) -> dict[str, str]:
+    """Return the tags that record a rehearsal of the job's trainings with the same code and environment."""
+    if not (workspace.root / "rehearsals").is_dir() or job.unread():
         return {}
     try:
-        tags = packages.hook("rehearsal-tags", f"the reports in {place.root / 'rehearsals'}")
+        tags = packages.hook("rehearsal-tags", f"the reports in {workspace.root / 'rehearsals'}")
     except packages.PackageError as error:
         print_warnings(error.problems)
         return {}
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
-        return dict(tags(job.plan(Path(snapshots)), place))
+        return dict(tags(job.plan(Path(snapshots)), workspace))
 
 
 def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
-    """Return the plan and what its steps require of a workspace. Raise InputError with every problem."""
+    """Return the plan, and its steps' requirements of a workspace. Raise InputError with every problem."""
     if unread := job.unread():
         plan = Plan(str(job.job.display_name or Path(job.source).stem), Graph(()), source=job.source)
         note = (
@@ -202,19 +191,17 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
 def watch_run(client: Any, workspace: Workspace, record: RunRecord, out: Any, then: str = "") -> None:
     """Watch a submitted run until it ends. Raise InputError or AzureError. Exit with 130 after Ctrl-C.
 
-    then: what a user who stops watching can do later, a line with ``{run}``
+    then: a line of advice for a user who stops watching, with ``{run}``
     """
-    watcher = view_of(out)
-    continues = (
-        f"{record.id} continues on Azure ML\n  watch it   allranks logs {record.id} --follow\n"
-        f"  cancel it  allranks cancel {record.id}{then.format(run=record.id)}"
-    )
     try:
-        with watcher:
+        with view_of(out) as watcher:
             watch(client, workspace, record, watcher)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, AzureError) as error:
+        continues = (
+            f"{record.id} continues on Azure ML\n  watch it   allranks logs {record.id} --follow\n"
+            f"  cancel it  allranks cancel {record.id}{then.format(run=record.id)}"
+        )
         errors().print(f"stopped watching; {continues}", soft_wrap=True)
-        sys.exit(130)
-    except AzureError:
-        errors().print(f"stopped watching; {continues}", soft_wrap=True)
+        if isinstance(error, KeyboardInterrupt):
+            sys.exit(130)
         raise

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
+from allranks.azure.watch import finder
 from allranks.checks import component, environment, plan
-from allranks.cli import completion
 from allranks.cli.console import console, errors, plain, print_result, to_json
-from allranks.cli.options import FolderOption, JsonOption, StepArgument, option
+from allranks.cli.options import FolderOption, JsonOption, StepArgument, complete_runs, option
 from allranks.cli.views.summary import explained
 from allranks.errors import InputError, Problem, Rule, did_you_mean
 from allranks.history.nested import records_at
@@ -34,12 +35,12 @@ def why(
             metavar="RUN|FOLDER|CODE",
             help="A run as of `allranks show`; a folder with logs that were downloaded from Azure ML; or the code or "
             "the rule in a message, such as missing-package.",
-            autocompletion=completion.runs,
+            autocompletion=complete_runs,
         ),
     ] = "latest",
     step: StepArgument = None,
     codes: Annotated[bool, option("--codes", "List the codes of messages and the rules of `allranks check`.")] = False,
-    workspace: FolderOption = None,
+    folder: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
     """Say why a run has failed: the rank that failed first, its exception, what followed, and what to do.
@@ -59,32 +60,27 @@ def why(
     found = _of_folder(Path(identity), step) if "/" in identity or Path(identity).is_dir() else None
     notes: Sequence[str] = ()
     if found is None:
-        found, notes = _of_run(workspace, identity, step)
+        found, notes = _of_run(folder, identity, step)
     if json:
         print(to_json(found))
     else:
-        from rich.text import Text
-
         lines = [line for verdict in found for line in (*explained(verdict), Text())]
         lines += [Text(plain(note), style="bright_black") for note in notes]
         console().print(Text("\n").join(lines if notes else lines[:-1]), soft_wrap=True)
 
 
 def _of_folder(folder: Path, step: str | None) -> Sequence[Verdict]:
-    found = verdicts(folder, lambda text: errors().print(text, soft_wrap=True, highlight=False))
-    if step is not None:
-        found = [verdict for verdict in found if verdict.step == step]
+    found = verdicts(folder, lambda text: errors().print(text, soft_wrap=True))
+    found = [verdict for verdict in found if step in (None, verdict.step)]
     if not found:
         raise InputError(Problem(str(folder), "its logs show no failure" + (f" of {step}" if step else "")))
     return found
 
 
-def _of_run(workspace: Path | None, identity: str, step: str | None) -> tuple[Sequence[Verdict], Sequence[str]]:
-    """Return the verdicts of a run, and its notes about what its code lacks."""
-    from allranks.azure.watch import finder  # of use for a run on Azure ML only
-
+def _of_run(folder: Path | None, identity: str, step: str | None) -> tuple[Sequence[Verdict], Sequence[str]]:
+    """Return the verdicts of a run, and its notes about files that its code lacks."""
     try:
-        record = finder(workspace)(identity)
+        record = finder(folder)(identity)
     except InputError:
         near = did_you_mean(identity, [*explanations(), *rule_explanations()])
         if not near or not _CODE.fullmatch(identity):
@@ -112,7 +108,7 @@ def _explanation(identity: str) -> Explanation | None:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A section of the page. code: its name. text: Markdown without links, which lead nowhere on a terminal"""
+    """A section of the troubleshooting page, or a rule. text: Markdown without links, which a terminal cannot open"""
 
     code: str
     text: str
@@ -124,13 +120,13 @@ class Explanation:
 
 
 def page() -> Path:
-    """Return the page: in the wheel it is in the folder above, and in a checkout in docs/."""
+    """Return the troubleshooting page: in the folder above in the wheel, in docs/ in a checkout."""
     packaged = Path(__file__).parents[1] / _NAME
     return packaged if packaged.exists() else Path(__file__).resolve().parents[4] / "docs" / _NAME
 
 
 def explanations() -> dict[str, Explanation]:
-    """Return the sections by code, in the order of the page."""
+    """Return the sections of the troubleshooting page by code, in order."""
     sections = _SECTION.findall(page().read_text(encoding="utf-8"))
     return {code: Explanation(code, _LINK.sub(r"\1", text).strip()) for code, text in sections}
 

@@ -14,9 +14,6 @@ from rich.text import Text
 from allranks.history.formatting import SYMBOLS
 from allranks.history.records import Status
 
-_UNLIMITED = 10_000
-"""More columns than any table has."""
-
 STYLES = MappingProxyType(
     {
         Status.NOT_STARTED: "bright_black",
@@ -47,7 +44,7 @@ def state(status: Status) -> Text:
 
 
 def table_of(*columns: str) -> Table:
-    """Return a table with these columns. ``>`` before a name aligns to the right, and ``!`` never wraps."""
+    """Return a table with columns. ``>`` before a name aligns to the right, and ``!`` disables wrapping."""
     table = Table(box=box.SIMPLE_HEAD, header_style="bright_black", pad_edge=False, show_edge=False)
     for column in columns:
         justify = "right" if ">" in column[:2] else "left"
@@ -56,16 +53,16 @@ def table_of(*columns: str) -> Table:
 
 
 def print_whole(console: Console, table: Table) -> None:
-    """Print a table. If the terminal is too narrow for the columns that do not wrap, the lines are longer than it is
-    wide, so that the terminal wraps them. Rich would truncate such columns."""
-    minimum = Measurement.get(console, console.options.update_width(_UNLIMITED), table).minimum
+    """Print a table. Its lines are longer than a terminal that is too narrow for the columns that do not wrap, so that
+    the terminal wraps them. Rich would truncate such columns."""
+    minimum = Measurement.get(console, console.options.update_width(10_000), table).minimum
     if minimum > console.width:
         table.width = minimum
     console.print(table, crop=False)
 
 
 def print_wide(console: Console, content: RenderableType, width: int) -> None:
-    """Print on lines that are at least `width` columns long, even if the terminal is narrower."""
+    """Print on lines of at least `width` columns, even if the terminal is narrower."""
     console.print(_Wide(content, width), crop=False)
 
 

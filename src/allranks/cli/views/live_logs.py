@@ -23,17 +23,15 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _LONGEST = 1 << 16
-"""Bytes of an unfinished line that are printed, so that they do not fill the memory."""
-
-
+"""Bytes of an unfinished line from which on it is printed, to limit memory."""
 _NAME = re.compile(r"(\S+:\d+ \| )(.*)", re.DOTALL)
 _COLUMNS = ("time", "monotonic", "process", "pid", "level", "logger", "event", "node", "exception")
-"""Keys with a column of their own. The others are listed at the end of a line."""
+"""Keys with a column. The others are listed at the end of a line."""
 _STYLES = {"debug": "bright_black", "warning": "yellow", "error": "red", "critical": "red"}
 
 
 class _Follower(Observer):
-    """Prints what the observed run writes, on a thread, and passes the changes to a view. It is a context manager."""
+    """Print what the observed run writes, on a thread, and pass its changes to a view. Use it as a context manager."""
 
     def __init__(self, view: Observer, console: Console) -> None:
         self.within = (view,)
@@ -57,7 +55,7 @@ class _Follower(Observer):
             self._thread.join()
 
     def _continues(self) -> bool:
-        """Wait a moment. Return whether there may be more; call it before reading, so that nothing is missed."""
+        """Wait a moment. Return whether there may be more lines; call it before reading, so that none is missed."""
         return not self._ended.wait(LOOK)
 
 
@@ -92,7 +90,7 @@ class ScriptOutput(_Follower):
 
 
 class _ConsoleLines:
-    """Prints the complete lines of what is written to it."""
+    """Print the complete lines of the data written to it."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -104,18 +102,18 @@ class _ConsoleLines:
             complete, newline, self._rest = complete + newline + self._rest, b"\n", b""
         if newline:
             lines = complete.decode("utf-8", "replace").split("\n")
-            # Of a line with carriage returns only its end is printed, but with the name of its rank.
+            # `plain` keeps only the end of a line with carriage returns. The name of its rank is printed anyway.
             named = (match.groups() if (match := _NAME.match(line)) else ("", line) for line in lines)
             self._console.print(Text("\n".join(name + plain(line) for name, line in named)), soft_wrap=True)
 
     def flush(self) -> None:
-        """Do nothing: complete lines are printed at once."""
+        """Do nothing: complete lines are printed immediately."""
 
 
 def engine_entries(file: Path, wait: Callable[[], bool] = lambda: False) -> Iterator[dict[str, Any]]:
-    """Yield the entries of a log. Lines that are not entries, such as a last one that was cut off, are left out.
+    """Yield the entries of a log. Lines that are not entries, such as an incomplete last one, are skipped.
 
-    wait: called before the file is read; returns whether to look for more afterwards
+    wait: called before the file is read; returns whether to read again afterwards
     """
     with file.open("rb") as log:
         line, more = b"", True

@@ -1,32 +1,90 @@
-"""Print a plan: its steps, their commands, and the environment of each rank."""
+"""Print what a run would do: the plan, its steps and their commands, each rank's environment, and the uploads."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import date
+from pathlib import Path as FilePath
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
-from allranks.cli.views.uploads import uploads_json
+from allranks.checks.plan import warnings
+from allranks.cli.console import console as standard_output
+from allranks.cli.console import print_machine, print_warnings
+from allranks.cli.views.uploads import print_uploads, uploads_json
 from allranks.contract.launch import Process
+from allranks.errors import InputError
 from allranks.history.formatting import layout
-from allranks.local import interpreters
+from allranks.local import capacity, interpreters, preview, realised, requirements
+from allranks.local.options import Options
 from allranks.local.preview import StepPreview
+from allranks.local.selection import Mode, Modes, modes_of
+from allranks.plan import codec
 from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Plan, StandIn, Step, Sweep
 from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Output, Path, Value
 from allranks.plan.ports import Text as BoundText
+from allranks.plan.secrets import shown
 from allranks.plan.walk import steps, walk
 from allranks.sdk.uploads import Upload
 from allranks.text import NOTHING, count, duration, plain
+from allranks.workspace import Workspace
 
 _LONG = 24
-"""Length above which the values of a variable are below each other."""
+"""Length above which the values of a variable are printed below each other."""
 
-NOT_PREVIEWED = StepPreview("", ())
+_NOT_PREVIEWED = StepPreview("", ())
+
+_MODES = {
+    Mode.RUN: "run, or reuse a result",
+    Mode.FRESH: "run",
+    Mode.REUSE: "reuse an earlier result",
+    Mode.EXCLUDED: "do not run",
+}
+
+
+def print_dry_run(
+    read: Callable[[FilePath], tuple[Plan, list[Upload]]], workspace: Workspace, options: Options, as_json: bool
+) -> None:
+    """Print a plan without starting anything. Raise InputError if it cannot run on any machine.
+
+    read: returns the plan, with its code copied to a folder, and what is uploaded
+    """
+    with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
+        plan, uploads = read(FilePath(snapshots))
+        plan, differences = realised.with_interpreters(plan, options.environment, makes=False)
+        modes = modes_of(plan.graph, options.selection)
+        problems, lacking = requirements.of_plan_and_machine(plan)
+    if problems:
+        raise InputError(*problems)
+    plan = codec.loads(json.dumps(shown(json.loads(codec.dumps(plan)))))  # without secrets
+    kind = preview.kind_of(options.instances)
+    if problems := requirements.of_instances(plan, options, kind):
+        raise InputError(*problems)
+    previews = preview.previews(plan, workspace, kind)
+    if as_json:
+        print(plan_json(plan, previews, uploads))
+    else:
+        out = standard_output()
+        print_plan(out, plan, previews)
+        print_uploads(out, uploads)
+        if options.selection:
+            _print_selection(out, plan, modes)
+    print_warnings([*warnings(plan, date.today()), *capacity.warnings(plan), *differences])
+    print_machine(lacking)
+
+
+def _print_selection(console: Console, plan: Plan, modes: Modes) -> None:
+    width = max(map(len, _MODES.values()))
+    for mode, words in _MODES.items():
+        names = [plain(path) for path, _ in steps(plan.graph) if modes.of(path) is mode]
+        if names:
+            console.print(Text.assemble((f"  {words:<{width}}  ", "bright_black"), ", ".join(names)), soft_wrap=True)
 
 
 def print_plan(console: Console, plan: Plan, previews: Mapping[str, StepPreview]) -> None:
@@ -39,7 +97,7 @@ def print_plan(console: Console, plan: Plan, previews: Mapping[str, StepPreview]
         what = step_layout(node) if isinstance(node, Step) else _KINDS[node.kind]
         title = Text.assemble((f"{place}  ", "bright_black"), (plain(path), "bold"), "  ", (what, "blue"))
         console.print(Rule(title, align="left", style="bright_black"))
-        preview = previews.get(path, NOT_PREVIEWED)
+        preview = previews.get(path, _NOT_PREVIEWED)
         facts = {"defined in": str(node.location or ""), "after": ", ".join(around.needs(node))}
         own = _facts_of_step(node, preview, plan.source, facts) if isinstance(node, Step) else {**facts, **_facts(node)}
         for name, value in own.items():
@@ -51,7 +109,7 @@ def print_plan(console: Console, plan: Plan, previews: Mapping[str, StepPreview]
             set_by_step = [(name, "", _variable(value)) for name, value in node.environment_variables.items()]
             _print_ports(console, "variables", set_by_step)
         if preview.ranks:
-            print_variables(console, rank_variables(preview.ranks))
+            _print_variables(console, rank_variables(preview.ranks))
     if graph.outputs:
         console.print()
     outputs = [(port.name, port.type, f"{expression(port.source)}  {port.path or ''}") for port in graph.outputs]
@@ -85,9 +143,12 @@ def plan_json(plan: Plan, previews: Mapping[str, StepPreview], uploads: Sequence
                     "kind": node.kind,
                     "location": str(node.location) if node.location else None,
                     "needs": list(around.needs(node)),
-                    **_properties(node, previews.get(path, NOT_PREVIEWED), plan.source),
+                    **_properties(node, previews.get(path, _NOT_PREVIEWED), plan.source),
                     "inputs": [_input(port) for port in node.inputs],
-                    "outputs": [_output(port) for port in node.outputs],
+                    "outputs": [
+                        {"name": port.name, "type": port.type, "mode": port.mode, "path": port.path}
+                        for port in node.outputs
+                    ],
                 }
                 for path, node, around in walk(graph)
             ],
@@ -137,7 +198,7 @@ _KINDS = {
 
 
 def _facts(node: Node) -> dict[str, str]:
-    """Return the properties of a control flow node."""
+    """Return the properties of a control-flow node."""
     if isinstance(node, Condition):
         return {
             "condition": expression(node.condition),
@@ -155,24 +216,20 @@ def _facts(node: Node) -> dict[str, str]:
         items = ", ".join(item.name for item in node.items) if known else expression(node.items)  # type: ignore
         return {"items": items, "at once": str(node.max_concurrency or "")}
     if isinstance(node, Sweep):
-        return _facts_of_sweep(node)
+        limits, policy = node.limits, node.early_termination
+        stops = f"{policy.policy}, every {count(policy.interval, 'interval')} from {policy.delay}" if policy else ""
+        return {
+            "search space": "\n".join(f"{each.name} = {each}" for each in node.search_space),
+            "objective": f"{'maximize' if node.maximize else 'minimize'} {node.metric}",
+            "sampling": "sobol" if node.sampling.module == "scipy" else node.sampling.algorithm,
+            "at most": count(limits.total, "trial"),
+            "at once": str(limits.concurrent or ""),
+            "time-out": "" if limits.timeout is None else duration(limits.timeout),
+            "stops by": stops,
+        }
     if isinstance(node, StandIn):
         return {"folder": node.folder}
     return {"component": " ".join(part for part in (node.component, node.version) if part)}
-
-
-def _facts_of_sweep(node: Sweep) -> dict[str, str]:
-    limits, policy = node.limits, node.early_termination
-    stops = f"{policy.policy}, every {count(policy.interval, 'interval')} from {policy.delay}" if policy else ""
-    return {
-        "search space": "\n".join(f"{each.name} = {each}" for each in node.search_space),
-        "objective": f"{'maximize' if node.maximize else 'minimize'} {node.metric}",
-        "sampling": "sobol" if node.sampling.module == "scipy" else node.sampling.algorithm,
-        "at most": count(limits.total, "trial"),
-        "at once": str(limits.concurrent or ""),
-        "time-out": "" if limits.timeout is None else duration(limits.timeout),
-        "stops by": stops,
-    }
 
 
 def _facts_of_step(step: Step, preview: StepPreview, source: str, shared: Mapping[str, str]) -> dict[str, str]:
@@ -227,12 +284,8 @@ def _variable(value: str | GraphInput | NodeOutput | BoundText) -> str:
     return value if isinstance(value, str) else expression(value)
 
 
-def _output(port: Output) -> dict[str, Any]:
-    return {"name": port.name, "type": port.type, "mode": port.mode, "path": port.path}
-
-
 def _properties(step: Node, preview: StepPreview, source: str) -> dict[str, Any]:
-    """Return for JSON what only nodes of a kind have."""
+    """Return the properties, for JSON, that only this kind of node has."""
     if not isinstance(step, Step):
         return {name.replace(" ", "_"): value for name, value in _facts(step).items()}
     variables = rank_variables(preview.ranks)
@@ -267,10 +320,8 @@ def _properties(step: Node, preview: StepPreview, source: str) -> dict[str, Any]
     }
 
 
-@dataclass(frozen=True)
-class _RankVariables:
-    """shared: variables with the same value on all ranks. own: the others, one value per rank, None if it is not
-    set."""
+class _RankVariables(NamedTuple):
+    """Variables with the same value on all ranks, and the others with one value per rank, None if it is not set."""
 
     ranks: tuple[Process, ...]
     shared: Mapping[str, str]
@@ -278,7 +329,7 @@ class _RankVariables:
 
 
 def rank_variables(environments: Sequence[tuple[Process, Mapping[str, str]]]) -> _RankVariables:
-    """Separate shared variables from those that differ. With one rank all are shared."""
+    """Separate shared variables from those that differ. With one rank, all are shared."""
     names = dict.fromkeys(name for _, environment in environments for name in environment)
     values = {name: tuple(environment.get(name) for _, environment in environments) for name in names}
     return _RankVariables(
@@ -288,8 +339,7 @@ def rank_variables(environments: Sequence[tuple[Process, Mapping[str, str]]]) ->
     )
 
 
-def print_variables(console: Console, variables: _RankVariables) -> None:
-    """Print the shared variables, then those that differ, with a value for each rank."""
+def _print_variables(console: Console, variables: _RankVariables) -> None:
     ranks = variables.ranks
     title = "environment of its one process" if len(ranks) == 1 else f"environment of all {len(ranks)} ranks"
     _print_values(console, title, {name: (value,) for name, value in sorted(variables.shared.items())})
@@ -302,9 +352,5 @@ def _print_values(console: Console, title: str, values: Mapping[str, Sequence[st
         console.print(Text(f"  {title}", style="bright_black"))
     for name, own in values.items():
         separator = "  " if all(len(value or NOTHING) <= _LONG for value in own) else f"\n{' ' * (names + 6)}"
-        line = Text.assemble("    ", (f"{name:<{names}}", "cyan"), f"  {separator.join(map(_shown, own))}")
-        console.print(line, soft_wrap=True)
-
-
-def _shown(value: str | None) -> str:
-    return NOTHING if value is None else plain(value)
+        shown = separator.join(NOTHING if value is None else plain(value) for value in own)
+        console.print(Text.assemble("    ", (f"{name:<{names}}", "cyan"), f"  {shown}"), soft_wrap=True)

@@ -24,7 +24,7 @@ _CURVES = 4
 def view_of(console: Console, *, plain: bool = False) -> LiveTree | PlainLines:
     """Return the view for a console. Use it as a context manager, and as the observer of the run.
 
-    plain: whether a terminal gets lines too, because other lines are printed between them
+    plain: whether to print lines even on a terminal, because other lines are printed between them
     """
     is_live = console.is_terminal and not console.is_dumb_terminal and not plain
     return LiveTree(console) if is_live else PlainLines(console)
@@ -34,7 +34,7 @@ class PlainLines(Observer):
     """Print a run as lines: ``12:03:04  train     Running      pytorch 2 x 2``.
 
     clock: returns seconds since the epoch
-    every: minimum seconds between two lines on the progress of a step
+    every: minimum seconds between two lines about the progress of a step
     """
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.time, every: float = 5.0) -> None:
@@ -59,19 +59,16 @@ class PlainLines(Observer):
     def changed(self, run: RunRecord, step: StepRecord) -> None:  # noqa: ARG002
         state = (step.status, step.attempt)
         before = self._printed_states.get(step.name, (Status.NOT_STARTED, 0))
-        # No line when a rank changes: a step with 64 ranks would print 128.
-        if state == before:
-            return
-        self._printed_states[step.name] = state
-        self._progress_times.pop(step.name, None)
-        self._line(step.name, f"{step.status!s:<11}  {_description(step, self._clock())}")
+        if state != before:  # not only a rank, of which a step may have many
+            self._printed_states[step.name] = state
+            self._progress_times.pop(step.name, None)
+            self._line(step.name, f"{step.status!s:<11}  {_description(step, self._clock())}")
 
     def progressed(self, run: RunRecord, step: StepRecord) -> None:  # noqa: ARG002
         now = self._clock()
-        if now - self._progress_times.get(step.name, -self._every) < self._every:
-            return
-        self._progress_times[step.name] = now
-        self._line(step.name, f"{'progress':<11}  {_progress(step)}")
+        if now - self._progress_times.get(step.name, -self._every) >= self._every:
+            self._progress_times[step.name] = now
+            self._line(step.name, f"{'progress':<11}  {_progress(step)}")
 
     def noted(self, run: RunRecord, step: StepRecord | None, text: str) -> None:  # noqa: ARG002
         self._line(step.name if step else "", f"{'note':<11}  {text}")
@@ -116,10 +113,10 @@ def _progress(step: StepRecord) -> str:
 
 
 class LiveTree(Observer):
-    """Show a run on a terminal. Use it as a context manager, which restores the terminal however the run ends.
+    """Show a run on a terminal. Use it as a context manager, which restores the terminal.
 
-    A thread redraws the tree a few times per second. Reports from the engine draw nothing, so a thousand reports per
-    second do not slow the engine down.
+    A thread redraws the tree a few times per second. Reports from the engine draw nothing, so that thousands of reports
+    per second do not slow the engine down.
     """
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.time) -> None:
@@ -152,7 +149,6 @@ class LiveTree(Observer):
         self._console.print(summary(run), soft_wrap=True)
 
     def _frame(self, run: RunRecord) -> Group:
-        """Return the state of the run when it is drawn."""
         drawn = tree(run, self._clock(), self._console.width, max(self._console.height - 2, 4))
         if run.status.ended:
             return Group(drawn)

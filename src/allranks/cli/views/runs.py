@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rich.console import Console, Group, RenderableType
@@ -17,7 +17,7 @@ from allranks.cli.views.tree import Line, More, lines_of
 from allranks.differences import Comparison, Difference, Reuse
 from allranks.history.formatting import elapsed, mean_cpu, node_layout
 from allranks.history.nested import nested, node_at, records_at
-from allranks.history.records import RankRecord, RunRecord, Status, StepRecord
+from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.text import NOTHING, duration, in_bytes, number, plain, when
 
 _WIDE, _WIDEST = 100, 140
@@ -27,8 +27,9 @@ _TROUBLED = (Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
 def print_run(console: Console, run: RunRecord, now: float | None = None, path: str | None = None) -> None:
     """Print a run: its steps, the ranks of failed steps, notes, and the summary.
 
-    path: of the step, whose ranks are printed, or of the group to print; None: all. Raise InputError if the
-          run has no such step.
+    path: of the step whose ranks to print, or of the group to print; None: all
+
+    Raise InputError if the run has no such step.
     """
     now = time.time() if now is None else now
     nodes = nested(run.steps)
@@ -53,40 +54,31 @@ def print_runs(console: Console, runs: Sequence[RunRecord], now: float | None = 
         console.print("No runs yet. Start one with: allranks run FILE")
         return
     now = time.time() if now is None else now
-    with_results = console.width >= _WIDE
-    with_places = any(run.submitted for run in runs)
-    with_names = any(_job_name(run) for run in runs)
-    table = table_of(
-        "Run",
-        *(["Name"] if with_names else []),
-        "Pipeline",
-        "State",
-        "Created",
-        ">Time",
-        *(["Where"] if with_places else []),
-        *(["Results"] if with_results else []),
-    )
+    rows: list[dict[str, str | Text]] = []
     for run in runs:
         shown = list(run.results.items())[: 1 if console.width < _WIDEST else 2]
         results = "  ".join(f"{name} {number(value)}" for name, value in shown)
-        table.add_row(
-            plain(run.id),
-            *([plain(_job_name(run))] if with_names else []),
-            plain(run.name),
-            state(run.status),
-            when(run.created)[:16],
-            duration(elapsed(run, now), whole=not run.status.ended),
-            *([plain(run.instances) if run.submitted else "here"] if with_places else []),
-            *([plain(results)] if with_results else []),
-        )
-    for column in table.columns:
-        column.no_wrap = column.header not in ("Name", "Pipeline", "Results")
+        columns: dict[str, str | Text] = {
+            "!Run": plain(run.id),
+            "Name": "" if run.job_name == run.id else plain(run.job_name),
+            "Pipeline": plain(run.name),
+            "!State": state(run.status),
+            "!Created": when(run.created)[:16],
+            ">!Time": duration(elapsed(run, now), whole=not run.status.ended),
+            "!Where": plain(run.instances) if run.submitted else "here",
+            "Results": plain(results),
+        }
+        rows.append(columns)
+    shows = {
+        "Name": any(row["Name"] for row in rows),
+        "!Where": any(run.submitted for run in runs),
+        "Results": console.width >= _WIDE,
+    }
+    names = [name for name in rows[0] if shows.get(name, True)]
+    table = table_of(*names)
+    for row in rows:
+        table.add_row(*(row[name] for name in names))
     print_whole(console, table)
-
-
-def _job_name(run: RunRecord) -> str:
-    """Return the name of the run's job, such as that of a schedule's firing; "" if it is the run's id."""
-    return "" if run.job_name == run.id else run.job_name
 
 
 def _print_block(console: Console, block: RenderableType) -> None:
@@ -149,17 +141,11 @@ def _ranks(step: StepRecord, now: float) -> RenderableType:
             str(rank.instance_rank),
             plain(rank.hostname),
             state(rank.status),
-            _end(rank),
+            plain(rank.signal or "") or (NOTHING if rank.exit_code is None else f"exit code {rank.exit_code}"),
             duration(None if rank.started is None else ended - rank.started),
             *((mean_cpu(rank, now) or NOTHING, memory) if with_usage else ()),
         )
     return table
-
-
-def _end(rank: RankRecord) -> str:
-    if rank.signal:
-        return plain(rank.signal)
-    return NOTHING if rank.exit_code is None else f"exit code {rank.exit_code}"
 
 
 def _notes(notes: Sequence[tuple[str, str]]) -> RenderableType:
@@ -173,7 +159,7 @@ def _notes(notes: Sequence[tuple[str, str]]) -> RenderableType:
 
 
 MOST = 40
-"""Maximum number of rows of a table. --json prints all."""
+"""Maximum number of printed differences."""
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
@@ -198,8 +184,7 @@ def print_reuse(console: Console, found: Reuse, run: str) -> None:
         console.print(f"  run {plain(found.earlier)}")
 
 
-def _print_table(console: Console, title: str, runs: tuple[str, str], rows: Iterable[Difference]) -> None:
-    rows = list(rows)
+def _print_table(console: Console, title: str, runs: tuple[str, str], rows: Sequence[Difference]) -> None:
     table = table_of("Step", "What", *runs)
     step = ""
     for row in rows[:MOST]:

@@ -13,13 +13,11 @@ from allranks.history.curves import best
 from allranks.history.formatting import (
     SYMBOLS,
     cause,
-    cpu_of_ranks,
     elapsed,
-    gpu_memory_of_ranks,
-    memory_of_ranks,
     models_of,
     outputs_of,
     reported_results,
+    usage_of_ranks,
     what_to_do,
     without_reason,
 )
@@ -32,12 +30,11 @@ _VERDICTS = 5
 _STEPS = 6
 _CONSEQUENCES = 3
 _SHORTEST = 1.0
-"""Seconds of the shortest step that is listed."""
+"""Minimum duration, in seconds, of a step whose resource usage is listed."""
 
 
 def summary(run: RunRecord) -> Text:
-    """Return the result of the run as text, one fact per line. Print it with ``soft_wrap=True`` so that paths are not
-    broken."""
+    """Return the result of a run as text. Print it with ``soft_wrap=True``, so that paths are not broken."""
     facts = (_heading(run), _verdicts(run), *_results(run), _metrics(run), _usage_lines(run.steps), _next(run))
     blocks = [block for block in facts if block]
     return Text("\n\n").join(Text("\n").join(block) for block in blocks)
@@ -52,33 +49,29 @@ def _heading(run: RunRecord) -> list[Text]:
     }
     outcome = words.get(run.status, f"is {run.status}")
     time = elapsed(run, run.ended) if run.ended is not None else None
-    style = STYLES[run.status]
-    reused = sum(step.reused_from is not None for step in run.steps)
-    heading = Text.assemble((f"{SYMBOLS[run.status]} {plain(run.display_name or run.name)} {outcome}", style))
-    if time is not None:
-        heading.append(f" {duration(time)}", style=style)
-    if reused:
+    title = f"{SYMBOLS[run.status]} {plain(run.display_name or run.name)} {outcome}"
+    title += "" if time is None else f" {duration(time)}"
+    heading = Text.assemble((title, STYLES[run.status]))
+    if reused := sum(step.reused_from is not None for step in run.steps):
         heading.append(f"  {reused} of {count_steps(run.steps)} steps reused", style="cyan")
     return [heading]
 
 
 def _verdicts(run: RunRecord) -> list[Text]:
-    lines: list[Text] = []
     verdicts = _of_steps(run)
-    for verdict in verdicts[:_VERDICTS]:
-        lines += [Text(), *_verdict(run, verdict)] if lines else _verdict(run, verdict)
+    lines = [line for verdict in verdicts[:_VERDICTS] for line in (Text(), *_verdict(run, verdict))]
     if (more := len(verdicts) - _VERDICTS) > 0:
         lines += [Text(), Text(f"  and {count(more, 'more failed step')}: allranks show {_quoted(run.id)}")]
-    return lines
+    return lines[1:]
 
 
 def _of_steps(run: RunRecord) -> list[Verdict]:
-    """Return the verdicts in the run's order, without those of groups that contain a failed step."""
+    """Return the verdicts in the run's order, except those of groups that contain a failed step."""
     verdicts: dict[str, Verdict] = {}
     groups: set[str] = set()
     # In reverse order, a group comes after its nodes.
     for node in reversed(list(walk(nested(run.steps)))):
-        # A sweep fails for a reason of its own, not since a trial has failed.
+        # A sweep does not fail because a trial has failed.
         is_sweep = node.record is not None and node.record.kind == "sweep" and node.record.verdict is not None
         if not is_sweep and any(child.path in verdicts or child.path in groups for child in node.children):
             groups.add(node.path)
@@ -101,7 +94,7 @@ def _verdict(run: RunRecord, verdict: Verdict) -> list[Text]:
 
 
 def explained(verdict: Verdict) -> list[Text]:
-    """Return the whole verdict as lines: the cause, its traceback, all that followed, the advice, and the log."""
+    """Return the whole verdict as lines: the cause, its traceback, all consequences, the advice, and the log."""
     lines = _explanation(verdict, len(verdict.consequences), whole=True)
     lines += _quotation(without_reason(verdict.traceback.splitlines() or verdict.tail, verdict))
     log = Text.assemble(("  the log  ", "bright_black"), (plain(verdict.log), "cyan"))
@@ -113,7 +106,7 @@ def _quotation(lines: Sequence[str]) -> list[Text]:
 
 
 def _explanation(verdict: Verdict, most: int, *, whole: bool = False) -> list[Text]:
-    """Return the lines of the cause, what followed, at most so much of it, and the advice. whole: as of `cause`"""
+    """Return the lines of the cause, at most `most` consequences, and the advice. whole: as for `cause`"""
     headline = cause(verdict, whole=whole)
     lines = [Text.assemble("  ", (plain(verdict.step), "bold"), ": ", plain(headline) or "failed")]
     if verdict.reason not in headline:
@@ -131,9 +124,8 @@ def _one_line(text: str) -> str:
 
 def _results(run: RunRecord) -> list[list[Text]]:
     tables = {"outputs": outputs_of(run), "registered models": models_of(run), "results": reported_results(run)}
-    return [
-        [Text(f"  {title}", style="bright_black"), *_rows(rows, "    ", "")] for title, rows in tables.items() if rows
-    ]
+    titles = {title: Text(f"  {title}", style="bright_black") for title in tables}
+    return [[titles[title], *_rows(rows, "    ", "")] for title, rows in tables.items() if rows]
 
 
 def _rows(rows: Mapping[str, str], indent: str, style: str) -> list[Text]:
@@ -171,22 +163,19 @@ def _metric_rows(run: RunRecord) -> list[_MetricRow]:
     rows = []
     for (path, name), iterations in curves.items():
         latest, points = iterations[-1]
-        is_only = len(iterations) == 1
-        top = _best(name, points) if is_only else _best_iteration(name, iterations)
-        rows.append(_MetricRow(latest if is_only else path, name, points[-1].value, top))
+        shown = latest if len(iterations) == 1 else path
+        rows.append(_MetricRow(shown, name, points[-1].value, _best(name, iterations)))
     # Metrics of one step are grouped, even if another iteration ran in between.
-    order = {path: place for place, path in reversed(list(enumerate(row.step for row in rows)))}
+    order = {step: place for place, step in enumerate(dict.fromkeys(row.step for row in rows))}
     return sorted(rows, key=lambda row: order[row.step])
 
 
-def _best(name: str, points: list[Point]) -> str:
-    point = best(name, points) if len(points) > 1 else None
-    return f"  best {number(point.value)} at step {point.step:,}" if point else ""
-
-
-def _best_iteration(name: str, iterations: list[tuple[str, list[Point]]]) -> str:
+def _best(name: str, iterations: list[tuple[str, list[Point]]]) -> str:
+    """Return the best value of a metric and its training step, or its iteration if there are several."""
     tops = [(step, point) for step, points in iterations if (point := best(name, points)) is not None]
     top = best(name, [point for _, point in tops])
+    if len(iterations) == 1:
+        return f"  best {number(top.value)} at step {top.step:,}" if top and len(iterations[0][1]) > 1 else ""
     return next((f"  best {number(point.value)} in {plain(step)}" for step, point in tops if point is top), "")
 
 
@@ -206,9 +195,9 @@ def _quoted(name: str) -> str:
 
 
 def _usage_lines(steps: Sequence[StepRecord]) -> list[Text]:
-    """Return a heading and a line per step: CPU and peak memory of a rank. Of many steps, those with the most CPU
-    time."""
-    rows = [step for step in steps if _is_listed(step)]
+    """Return a heading and the resource usage of each step, or of those with the most CPU time if there are many."""
+    long = [step for step in steps if not step.reused_from and (step.ended or 0.0) - (step.started or 0.0) >= _SHORTEST]
+    rows = [step for step in long if step.started and any(rank.cpu_seconds is not None for rank in step.ranks)]
     seconds = {step.name: sum(rank.cpu_seconds or 0.0 for rank in step.ranks) for step in rows}
     chosen = sorted(rows, key=lambda step: -seconds[step.name])[:_STEPS]
     names = {step.name for step in chosen}
@@ -216,20 +205,12 @@ def _usage_lines(steps: Sequence[StepRecord]) -> list[Text]:
     width = max((len(plain(step.name)) for step in chosen), default=0)
     for step in (step for step in rows if step.name in names):
         ranks = f"  {count(len(step.ranks), 'rank')}" if len(step.ranks) > 1 else ""
-        cpu, memory = cpu_of_ranks(step, step.ended), memory_of_ranks(step)
         line = Text.assemble(f"    {plain(step.name):<{width}}")
-        for name, value in (("cpu", cpu), ("memory", memory), ("gpu memory", gpu_memory_of_ranks(step))):
-            if value:
-                line.append(f"  {name} ", style="bright_black").append(value)
+        for name, value in usage_of_ranks(step, step.ended).items():
+            line.append(f"  {name} ", style="bright_black").append(value)
         lines.append(line.append(ranks, style="bright_black"))
         if step.straggler:
             lines.append(Text(f"    {'':<{width}}  {plain(step.straggler)}", style="yellow"))
     if len(rows) > len(chosen):
         lines.append(Text(f"    ... {count(len(rows) - len(chosen), 'step')} more", style="bright_black"))
     return [Text("  resources per rank: mean CPU, peak memory", style="bright_black"), *lines] if lines else []
-
-
-def _is_listed(step: StepRecord) -> bool:
-    if step.reused_from or step.started is None or step.ended is None:
-        return False
-    return step.ended - step.started >= _SHORTEST and any(rank.cpu_seconds is not None for rank in step.ranks)

@@ -18,31 +18,30 @@ from allranks.cli.views import STYLES, symbol, word
 from allranks.history.curves import best_metric, buckets, remaining
 from allranks.history.formatting import current_usage, elapsed, node_layout
 from allranks.history.nested import Node, count_steps, nested, steps_of, walk
-from allranks.history.records import Point, RankRecord, RunRecord, Status, StepRecord
+from allranks.history.records import Point, RunRecord, Status, StepRecord
 from allranks.text import count, duration, number, plain
 
 _GUIDES = 4
 _NARROW = 60
-"""Columns below which the layout of steps is left out, so that their times stay in sight."""
+"""Columns below which the layout of steps is omitted, so that their times stay visible."""
 _NAME = 24
 _CURVES = 4
 _NOTES = 3
 _ACTIVE = (Status.PREPARING, Status.RUNNING)
 _DETAILED = (*_ACTIVE, Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
 _LEVELS = "▁▂▃▄▅▆▇"
+"""Without the full block: two curves below each other would touch."""
 _MOST = 64
 """Maximum number of ranks with one glyph each; more ranks are counted by state."""
 
 ITERATIONS = 7
-"""Number of completed iterations of a loop that are listed; earlier ones are counted."""
-
-_DONE = (Status.COMPLETED, Status.SKIPPED)
+"""Number of completed iterations of a loop that are listed. Earlier ones are counted."""
 
 
 def tree(run: RunRecord, now: float, width: int, height: int | None = None, fold_over: int | None = None) -> Tree:
     """Return the run at time `now`, for a terminal that is `width` columns wide.
 
-    height:    maximum number of lines; steps that ended or wait are counted instead of listed; None: no limit
+    height:    maximum number of lines; ended and waiting steps are counted instead of listed; None: no limit
     fold_over: number of lines above which completed groups are folded if there is no `height`
     """
     # The engine changes these lists while this is drawn, so they are copied first.
@@ -51,34 +50,34 @@ def tree(run: RunRecord, now: float, width: int, height: int | None = None, fold
     notes = [_note(text) for text in list(run.notes)[-_NOTES:]]
     room = None if height is None else height - (3 if width < _NARROW else 2) - len(notes)
     for row in _rows(nodes, now, width - _GUIDES, room, fold_over):
-        _add(root, row)
+        row.add_to(root)
     for note in notes:
         root.add(note)
     return root
 
 
 def name_width(run: RunRecord) -> int:
-    """Return how wide a terminal must be for the names and states of all steps."""
+    """Return the terminal width that the names and states of all steps need."""
     states = max(len(str(status)) for status in Status)
     depths = ((len(node.path.split(".")) + node.path.count("["), node.name) for node in walk(nested(list(run.steps))))
     return max((_GUIDES * depth + len(plain(name)) for depth, name in depths), default=0) + states + 4
 
 
 class _Row(NamedTuple):
-    """The lines of a node and of the nodes within it."""
+    """The lines of a node, and the rows of its children."""
 
     label: list[RenderableType]
     rows: list[_Row]
 
     @property
     def height(self) -> int:
-        return _height(self.label) + sum(row.height for row in self.rows)
+        own = sum(part.row_count if isinstance(part, Table) else 1 for part in self.label)
+        return own + sum(row.height for row in self.rows)
 
-
-def _add(branch: Tree, row: _Row) -> None:
-    added = branch.add(Group(*row.label))
-    for each in row.rows:
-        _add(added, each)
+    def add_to(self, branch: Tree) -> None:
+        added = branch.add(Group(*self.label))
+        for row in self.rows:
+            row.add_to(added)
 
 
 class _Columns(NamedTuple):
@@ -89,28 +88,23 @@ class _Columns(NamedTuple):
     layout: int
 
 
-def _columns(lines: Sequence[Line | More]) -> _Columns:
+def _columns(lines: Sequence[Line | More], width: int) -> _Columns:
     shown = [line for line in lines if isinstance(line, Line)]
     deepest = max((line.depth for line in shown), default=0)
     name = max((_GUIDES * line.depth + len(plain(line.node.name)) for line in shown), default=0)
     return _Columns(
         name=min(name, _NAME + _GUIDES * deepest),
         status=max((len(str(line.node.status)) for line in shown), default=0),
-        layout=max((len(node_layout(line.node)) for line in shown), default=0),
+        layout=0 if width < _NARROW else max((len(node_layout(line.node)) for line in shown), default=0),
     )
 
 
 def _rows(nodes: list[Node], now: float, width: int, room: int | None, fold_over: int | None) -> list[_Row]:
-    """Return the rows of the nodes, at most as many as fit."""
     lines = lines_of(nodes, fold_over if room is None else room)
-    columns = _columns(lines)
-    if width < _NARROW:
-        columns = columns._replace(layout=0)
-    if room is None:
-        return _listed(lines, now, columns, width)
-    if len(lines) <= room:
+    columns = _columns(lines, width)
+    if room is None or len(lines) <= room:
         rows = _listed(lines, now, columns, width)
-        if sum(row.height for row in rows) <= room:
+        if room is None or sum(row.height for row in rows) <= room:
             return rows
     return _fitted(nodes, 0, now, columns, width, room)
 
@@ -130,29 +124,27 @@ def _listed(lines: Sequence[Line | More], now: float, columns: _Columns, width: 
 
 
 def _fitted(nodes: list[Node], depth: int, now: float, columns: _Columns, width: int, room: int) -> list[_Row]:
-    """Return the nodes that fit into the number of lines, active ones first. The others are counted by state."""
+    """Return the rows that fit into the number of lines, of active and failed nodes. The other nodes are counted by
+    state."""
     states = [node.status for node in nodes]
     room -= len(set(states))
     shown: list[_Row] = []
     hidden: Counter[Status] = Counter()
     for node, state in zip(nodes, states, strict=True):
-        label = _label(node, depth, now, columns, width) if state in (*_ACTIVE, Status.FAILED) and room > 0 else []
-        if not label or _height(label) > room:
+        row = _Row([], [])
+        if state in (*_ACTIVE, Status.FAILED) and room > 0:
+            row = _Row(_label(node, depth, now, columns, width), [])
+        if not 0 < row.height <= room:
             hidden[state] += len(steps_of(node))
             continue
-        room -= _height(label)
-        rows = []
+        room -= row.height
         if len({child.status for child in node.children}) < room:
-            rows = _fitted(node.children, depth + 1, now, columns, width, room)
-            room -= sum(row.height for row in rows)
-        shown.append(_Row(label, rows))
-    counts = {
-        status: Text.assemble(symbol(status), " ", (f"{count(hidden[status], 'step')} {status}", STYLES[status]))
-        for status in Status
-        if hidden[status]
-    }
-    before = [_Row([text], []) for status, text in counts.items() if status.ended]
-    return before + shown + [_Row([text], []) for status, text in counts.items() if not status.ended]
+            row.rows.extend(_fitted(node.children, depth + 1, now, columns, width, room))
+            room -= sum(each.height for each in row.rows)
+        shown.append(row)
+    counts = [(status, _counted(status, count(hidden[status], "step"))) for status in Status if hidden[status]]
+    before, after = ([_Row([text], []) for status, text in counts if status.ended is ended] for ended in (True, False))
+    return before + shown + after
 
 
 def _header(run: RunRecord, now: float, width: int) -> Text:
@@ -172,21 +164,18 @@ def _header(run: RunRecord, now: float, width: int) -> Text:
 
 def _label(node: Node, depth: int, now: float, columns: _Columns, width: int) -> list[RenderableType]:
     lines: list[RenderableType] = [_row(node, depth, now, columns)]
-    step = node.record
-    if step is None:
-        return lines
-    width -= _GUIDES * depth + 2
-    if step.status in _DETAILED:
-        lines += _ranks_and_progress(step, width)
-    if step.status in _ACTIVE:
-        lines += _curves(step, width)
-    return lines + [_note(text) for text in list(step.notes)[-_NOTES:]]
+    if step := node.record:
+        width -= _GUIDES * depth + 2
+        lines += _ranks_and_progress(step, width) if step.status in _DETAILED else []
+        lines += _curves(step, width) if step.status in _ACTIVE else []
+        lines += [_note(text) for text in list(step.notes)[-_NOTES:]]
+    return lines
 
 
 def _row(node: Node, depth: int, now: float, columns: _Columns) -> Text:
     status, step = node.status, node.record
     name = Text(plain(node.name), style="bold" if status in _ACTIVE else "", end="")
-    # A name is never shortened: a user types it after `allranks logs` and `allranks cancel`.
+    # Do not shorten a name: a user types it after `allranks logs` and `allranks cancel`.
     name.pad_right(max(columns.name - _GUIDES * depth - len(name), 0))
     row = Text.assemble(symbol(status), " ", name, "  ", no_wrap=True, overflow="ellipsis")
     row.append_text(word(status)).append(" " * (columns.status - len(str(status)) + 2))
@@ -212,12 +201,15 @@ def _row(node: Node, depth: int, now: float, columns: _Columns) -> Text:
 def _ranks_and_progress(step: StepRecord, width: int) -> list[RenderableType]:
     ranks = _ranks_line(step, width) if len(step.ranks) > 1 else Text()
     progress = _progress(step) if step.status in _ACTIVE else []
-    if not progress:
-        return [_indented(ranks)] if ranks else []
-    beside = ranks and len(ranks) + 40 <= width
-    line = Table.grid(padding=(0, 1), expand=False)
-    line.add_row("", *([ranks] if beside else []), *progress)
-    return [line] if beside or not ranks else [_indented(ranks), line]
+    beside = bool(progress and ranks and len(ranks) + 40 <= width)
+    lines: list[RenderableType] = []
+    if ranks and not beside:
+        lines.append(Text.assemble("  ", ranks, no_wrap=True, overflow="ellipsis"))
+    if progress:
+        line = Table.grid(padding=(0, 1), expand=False)
+        line.add_row("", *([ranks] if beside else []), *progress)
+        lines.append(line)
+    return lines
 
 
 def _progress(step: StepRecord) -> list[RenderableType]:
@@ -228,12 +220,10 @@ def _progress(step: StepRecord) -> list[RenderableType]:
     done = f"{progress.done:,}" + (f"/{progress.total:,}" if progress.total else " steps")
     epoch = f"epoch {progress.epoch}" if progress.epoch is not None else ""
     left = f"{duration(seconds, whole=True)} left" if (seconds := remaining(step)) else ""
-    line = "  ".join(part for part in (done, epoch, left) if part)
+    line = "  ".join(filter(None, (done, epoch, left)))
     text = Text(line, style="bright_black", no_wrap=True, overflow="ellipsis")
-    if not progress.total:
-        return [text]
     bar = ProgressBar(progress.total, progress.done, width=24, complete_style="blue", finished_style="green")
-    return [bar, text]
+    return [bar, text] if progress.total else [text]
 
 
 def _curves(step: StepRecord, width: int) -> list[RenderableType]:
@@ -251,24 +241,12 @@ def _curves(step: StepRecord, width: int) -> list[RenderableType]:
     return [grid]
 
 
-def _indented(text: Text) -> Text:
-    return Text.assemble("  ", text, no_wrap=True, overflow="ellipsis")
-
-
 def _note(text: str) -> Text:
     return Text.assemble(("  note  ", "cyan"), (plain(text), "bright_black"))
 
 
-def _height(label: list[RenderableType]) -> int:
-    return sum(part.row_count if isinstance(part, Table) else 1 for part in label)
-
-
-# Not the full block: two curves below each other would touch.
-
-
 def sparkline(points: Sequence[Point], width: int) -> str:
-    """Return the curve in at most `width` characters, with ``×`` for values that are not finite. Fewer than two points
-    give an empty text."""
+    """Return the curve in at most `width` characters, with ``×`` for values that are not finite; "" for one point."""
     if len(points) < 2 or width < 1:
         return ""
     values = buckets(points, width)
@@ -276,36 +254,28 @@ def sparkline(points: Sequence[Point], width: int) -> str:
     low, high = min(finite, default=0.0), max(finite, default=0.0)
     # Halved, because the difference of two finite numbers may be infinite.
     span = high / 2 - low / 2
-    return "".join(_glyph((value / 2 - low / 2) / span if span else value - low) for value in values)
-
-
-def _glyph(share: float) -> str:
-    return _LEVELS[min(int(share * len(_LEVELS)), len(_LEVELS) - 1)] if math.isfinite(share) else "×"
+    shares = ((value / 2 - low / 2) / span if span else value - low for value in values)
+    last = len(_LEVELS) - 1
+    return "".join(_LEVELS[min(int(share * (last + 1)), last)] if math.isfinite(share) else "×" for share in shares)
 
 
 def _ranks_line(step: StepRecord, width: int) -> Text:
-    """Return one glyph per rank, with a space between instances if the width allows; counts if there are too many
-    ranks."""
+    """Return one glyph per rank, with spaces between instances if the width allows; counts if there are many ranks."""
     ranks = sorted(step.ranks, key=lambda rank: rank.rank)
-    instances = [list(group) for _, group in groupby(ranks, key=lambda rank: rank.instance_rank)]
     if len(ranks) > min(_MOST, width):
-        return _counts(ranks)
+        tally = Counter(rank.status for rank in ranks)
+        return Text("  ").join(_counted(status, f"{tally[status]:,}") for status in Status if tally[status])
+    instances = [list(group) for _, group in groupby(ranks, key=lambda rank: rank.instance_rank)]
     apart = " " if len(ranks) + len(instances) - 1 <= width else ""
     return Text(apart).join(Text().join(symbol(rank.status) for rank in group) for group in instances)
 
 
-def _counts(ranks: list[RankRecord]) -> Text:
-    tally = Counter(rank.status for rank in ranks)
-    parts = (
-        Text.assemble(symbol(status), (f" {tally[status]:,} {status}", STYLES[status]))
-        for status in Status
-        if tally[status]
-    )
-    return Text("  ").join(parts)
+def _counted(status: Status, amount: str) -> Text:
+    return Text.assemble(symbol(status), (f" {amount} {status}", STYLES[status]))
 
 
 class Line(NamedTuple):
-    """A node with its own line."""
+    """A node with a line."""
 
     node: Node
     depth: int
@@ -333,14 +303,15 @@ def lines_of(nodes: Sequence[Node], room: int | None = None) -> list[Line | More
 
 
 def _lines_of(nodes: Sequence[Node], *, groups: bool) -> list[Line | More]:
-    """Return the lines. groups: whether completed groups other than iterations are folded"""
+    """Return the lines. groups: whether to fold completed groups other than iterations"""
     lines: list[Line | More] = []
     pending = _stacked(nodes, 0)
     while pending:
         line = pending.pop()
         lines.append(line)
-        if isinstance(line, Line) and line.node.children and not _is_folded(line.node, groups):
-            pending += _stacked(line.node.children, line.depth + 1)
+        if isinstance(line, Line) and line.node.status is not Status.SKIPPED:
+            folds = line.node.status is Status.COMPLETED and (groups or line.node.is_iteration)
+            pending += [] if folds else _stacked(line.node.children, line.depth + 1)
     return lines
 
 
@@ -350,8 +321,3 @@ def _stacked(nodes: Sequence[Node], depth: int) -> list[Line | More]:
     counted = set(done[:-ITERATIONS])
     lines: list[Line | More] = [Line(node, depth) for node in reversed(nodes) if node.path not in counted]
     return [*lines, More(len(counted), depth)] if counted else lines
-
-
-def _is_folded(node: Node, groups: bool) -> bool:
-    status = node.status
-    return status is Status.SKIPPED or (status in _DONE and (groups or node.is_iteration))

@@ -1,10 +1,11 @@
-"""Print what is uploaded: each folder with its files and size, and the files that are left out with the reason."""
+"""Print uploads: each folder with its files and size, and the omitted files with the reason."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from rich.console import Console
@@ -15,30 +16,27 @@ from allranks.sdk.uploads import Upload
 from allranks.text import count, in_bytes, plain
 
 _MOST_NAMES = 20
-"""Maximum number of names that are printed per reason; `--json` lists all."""
+"""Maximum number of printed names per reason."""
 
 
 def print_uploads(console: Console, uploads: Sequence[Upload]) -> None:
-    """Print the uploads of a job. Print nothing if there are none."""
+    """Print the uploads of a job."""
     for upload in uploads:
         console.print()
         title = f"{upload.kind} of {', '.join(plain(user) for user in upload.users)}"
-        console.print(
-            Text.assemble((title, "bold"), f"  {amount(len(upload.files.files), upload.size)}"), soft_wrap=True
-        )
+        size = amount(len(upload.files.files), upload.size)
+        console.print(Text.assemble((title, "bold"), f"  {size}"), soft_wrap=True)
         print_files(console, upload.files.files, upload.files.left_out)
 
 
 def print_files(console: Console, names: Iterable[str], left_out: Sequence[LeftOut], indent: str = "  ") -> None:
-    """Print the files of a folder, one line per subfolder, and what is left out, one line per reason."""
+    """Print the files of a folder, one line per subfolder, and the omitted files, one line per reason."""
     for folder, inside in groupby(sorted(map(os.path.split, names)), key=lambda split: split[0]):
         files = ", ".join(plain(name) for _, name in inside)
         console.print(Text.assemble(indent, (f"{plain(folder or '.')}/  ", "cyan"), files), soft_wrap=True)
     if left_out:
         console.print(Text(f"{indent}left out", style="bright_black"))
-    for reason, group in groupby(
-        sorted(left_out, key=lambda file: (file.reason, file.name)), key=lambda file: file.reason
-    ):
+    for reason, group in groupby(sorted(left_out, key=attrgetter("reason", "name")), key=attrgetter("reason")):
         listed = [plain(file.name) for file in group]
         more = f" and {len(listed) - _MOST_NAMES:,} more" if len(listed) > _MOST_NAMES else ""
         line = f"{indent}  {', '.join(listed[:_MOST_NAMES])}{more}"

@@ -1,4 +1,4 @@
-"""Charts with axes: one per family of metrics, such as training and validation loss.
+"""Charts with axes: one for each family of metrics, such as training and validation loss.
 
 The pages of components have their own axes in `allranks_steps.charts`, because a component's code is copied to the
 cluster without this package. Those may be logarithmic; these have times, and gaps for values that are not finite.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from allranks.history.curves import best, families, thin
 from allranks.history.records import Point, StepRecord
@@ -18,21 +18,20 @@ from allranks.text import duration, number
 _SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200)
 _SMALLEST = 1e-290
 LARGEST = 1e100
-"""Values of a larger magnitude are not drawn, because their differences and squares might overflow."""
+"""Larger values are not drawn, because their differences and squares might overflow."""
 WIDTH, HEIGHT = 510, 250
 LEFT, RIGHT, TOP, BOTTOM = 54, 12, 10, 34
 SERIES = 6
 """Maximum curves of a chart: the number of colours."""
 _DOTS = 30
-"""Maximum points of a curve drawn with a dot for each point."""
+"""Maximum points of a curve that is drawn with a dot for each point."""
 _MARKS = 100
 _INTERVALS = (WIDTH - LEFT - RIGHT) // 2
-"""Intervals of a curve. Of each, only the outermost points are drawn."""
+"""Intervals of a curve of which only the outermost points are drawn."""
 
 
-@dataclass(frozen=True)
-class Tick:
-    """A mark on an axis. at: pixels from the picture's left or top edge."""
+class Tick(NamedTuple):
+    """A mark on an axis, or in place of a point that cannot be drawn. at: pixels from the picture's left or top edge"""
 
     at: float
     label: str
@@ -40,8 +39,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Scale:
-    """Map values from low to high to the pixels from start to stop. On an axis that points up, stop is smaller than
-    start."""
+    """Map values from low to high to pixels from start to stop, which is below start on an axis that points up."""
 
     low: float
     high: float
@@ -56,7 +54,7 @@ class Scale:
 
 
 def drawable(value: float) -> bool:
-    """Return whether a value can be drawn: it is finite, and its magnitude is at most LARGEST."""
+    """Return whether a value is finite and at most LARGEST."""
     return math.isfinite(value) and abs(value) <= LARGEST
 
 
@@ -66,30 +64,28 @@ def round_step(span: float, count: int) -> float:
     return min((factor * power for factor in (1, 2, 5, 10)), key=lambda step: abs(span / step - count))
 
 
-def value_scale(low: float, high: float, start: float, stop: float, count: int = 5) -> tuple[Scale, list[Tick]]:
-    """Return a scale with round numbers as its ends around the values, and its ticks."""
+def value_scale(low: float, high: float, start: float, stop: float) -> tuple[Scale, list[Tick]]:
+    """Return a scale around the values that ends at round numbers, and its ticks."""
     if high - low <= max(1e-9 * max(abs(low), abs(high)), _SMALLEST):
         margin = abs(low) / 2 if abs(low) > _SMALLEST else 0.5
         low, high = low - margin, high + margin
-    step = round_step(high - low, count)
+    step = round_step(high - low, 5)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     scale = Scale(first * step, last * step, start, stop)
     return scale, [Tick(scale(index * step), tick_label(index * step, step)) for index in range(first, last + 1)]
 
 
-def count_scale(low: float, high: float, start: float, stop: float, count: int = 6) -> tuple[Scale, list[Tick]]:
+def count_scale(low: float, high: float, start: float, stop: float) -> tuple[Scale, list[Tick]]:
     """Return a scale for training steps, from the first to the last, and its ticks at integers."""
     scale = Scale(low, high, start, stop)
-    if high <= low:
-        return scale, [Tick(scale(low), f"{low:,.0f}")]
-    step = max(round_step(high - low, count), 1.0)
+    step = max(round_step(high - low, 6), 1.0) if high > low else 1.0
     indexes = range(math.ceil(low / step), math.floor(high / step) + 1)
     return scale, [Tick(scale(index * step), f"{index * step:,.0f}") for index in indexes]
 
 
-def time_scale(seconds: float, start: float, stop: float, count: int = 8) -> tuple[Scale, list[Tick]]:
+def time_scale(seconds: float, start: float, stop: float) -> tuple[Scale, list[Tick]]:
     """Return a scale from 0 to `seconds`, and its ticks at usual units of time."""
-    scale = Scale(0.0, seconds or 1.0, start, stop)
+    scale, count = Scale(0.0, seconds or 1.0, start, stop), 8
     if scale.high < 6:
         step = round_step(scale.high, count)
     else:
@@ -115,8 +111,7 @@ def _moment(seconds: float) -> str:
     return duration(seconds).removesuffix(" 00 s").removesuffix(" 00 min").removesuffix(" 0 h")
 
 
-@dataclass(frozen=True)
-class Curve:
+class Curve(NamedTuple):
     """The points of a metric, and the name of the curve in the chart."""
 
     name: str
@@ -124,22 +119,13 @@ class Curve:
     points: Sequence[Point]
 
 
-@dataclass(frozen=True)
-class Mark:
-    """A point that cannot be drawn at its value. x: pixels"""
-
-    x: float
-    title: str
-
-
-@dataclass(frozen=True)
-class Series:
+class Series(NamedTuple):
     """A curve: the data of an SVG path, dots if there are few points, and marks for values that are not finite."""
 
     name: str
     path: str
     dots: tuple[tuple[float, float, str], ...]
-    marks: tuple[Mark, ...]
+    marks: tuple[Tick, ...]
     last: str
     best: str
     points: tuple[tuple[float, float], ...]
@@ -148,7 +134,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart with its axes, all in pixels. of: the step, or the common path of all steps whose curves it shows"""
+    """A chart with its axes, in pixels. of: the step, or the common path of all steps whose curves it shows"""
 
     title: str
     of: str
@@ -171,21 +157,19 @@ class Chart:
 
 
 def charts(step: StepRecord) -> list[Chart]:
-    """Return the charts of a step. A family gets a chart if one of its metrics has two points."""
-    result = []
-    for title, names in families(step.metrics).items():
-        if max(len(step.metrics[name]) for name in names) < 2:
-            continue
-        for start in range(0, len(names), SERIES):
-            curves = [Curve(name, name, step.metrics[name]) for name in names[start : start + SERIES]]
-            result.append(make_chart(title, step.name, curves))
-    return result
+    """Return the charts of a step: one for each family with a metric that has two points."""
+    return [
+        make_chart(title, step.name, [Curve(name, name, step.metrics[name]) for name in names[start : start + SERIES]])
+        for title, names in families(step.metrics).items()
+        if max(len(step.metrics[name]) for name in names) > 1
+        for start in range(0, len(names), SERIES)
+    ]
 
 
 def drawing_cost(step: StepRecord, name: str | None = None) -> int:
     """Return the approximate size on a page of a metric of the step, or of all its curves, in points of long curves.
 
-    A point of a short curve has a dot and takes several times as much.
+    A point of a short curve has a dot and takes several times as much space.
     """
     curves = step.metrics.values() if name is None else [step.metrics[name]]
     lengths = [len(points) for points in curves if len(points) > 1]
@@ -193,9 +177,9 @@ def drawing_cost(step: StepRecord, name: str | None = None) -> int:
 
 
 def make_chart(title: str, of: str, curves: Sequence[Curve]) -> Chart:
-    """Return the chart of the curves, of which at least one has a point."""
+    """Return the chart of the curves, at least one of which has a point."""
     curves = [curve for curve in curves if curve.points]
-    # Values that are logged without a step are all at step 0. The x axis is then their order.
+    # Values that are logged without a step are all at step 0. The x axis then shows their order.
     ordered = any(len({point.step for point in curve.points}) > 1 for curve in curves)
     pairs = [
         [(float(point.step if ordered else index), point.value) for index, point in enumerate(curve.points)]
@@ -211,16 +195,14 @@ def make_chart(title: str, of: str, curves: Sequence[Curve]) -> Chart:
 
 
 def _series(curve: Curve, points: Sequence[tuple[float, float]], x: Scale, y: Scale | None) -> Series:
-    name = curve.name
     drawn = thin(points, _INTERVALS)
     best_point = best(curve.metric, curve.points)
+    dotted = [(at, value) for at, value in drawn if drawable(value)] if y and len(points) <= _DOTS else []
     return Series(
-        name=name,
+        name=curve.name,
         path=_path(drawn, x, y) if y else "",
-        dots=tuple((x(at), y(value), f"{name} {number(value)} at {at:,.0f}") for at, value in drawn if drawable(value))
-        if y and len(points) <= _DOTS
-        else (),
-        marks=_marks(name, points, x),
+        dots=tuple((x(at), y(value), f"{curve.name} {number(value)} at {at:,.0f}") for at, value in dotted if y),
+        marks=_marks(curve.name, points, x),
         last=number(curve.points[-1].value),
         best="" if best_point is None else number(best_point.value),
         points=tuple(drawn),
@@ -229,22 +211,19 @@ def _series(curve: Curve, points: Sequence[tuple[float, float]], x: Scale, y: Sc
 
 
 def _path(points: Sequence[tuple[float, float]], x: Scale, y: Scale) -> str:
-    """Return a line that is interrupted where a value cannot be drawn. A single point becomes a dot."""
-    data = []
-    pen = "M"
+    """Return the data of a line that is interrupted at values that cannot be drawn. A single point becomes a dot."""
+    data, pen = "", "M"
     for at, value in points:
-        if not drawable(value):
-            pen = "M"
-            continue
-        data.append(f"{pen}{x(at)} {y(value)}" + ("h0" if pen == "M" else ""))
-        pen = "L"
-    return "".join(data)
+        if drawable(value):
+            data += f"{pen}{x(at)} {y(value)}" + ("h0" if pen == "M" else "")
+        pen = "L" if drawable(value) else "M"
+    return data
 
 
-def _marks(name: str, points: Sequence[tuple[float, float]], x: Scale) -> tuple[Mark, ...]:
+def _marks(name: str, points: Sequence[tuple[float, float]], x: Scale) -> tuple[Tick, ...]:
     """Return marks for values that are not finite: at most one per pixel, for the first value there."""
-    marks: dict[int, Mark] = {}
+    marks: dict[int, Tick] = {}
     for at, value in points:
         if not drawable(value) and len(marks) < _MARKS:
-            marks.setdefault(round(x(at)), Mark(x(at), f"{name} is {number(value)} at {at:,.0f}"))
+            marks.setdefault(round(x(at)), Tick(x(at), f"{name} is {number(value)} at {at:,.0f}"))
     return tuple(marks.values())

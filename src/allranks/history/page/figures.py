@@ -7,10 +7,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from allranks.history.curves import best, families
-from allranks.history.formatting import cpu_of_ranks, gpu_memory_of_ranks, memory_of_ranks
+from allranks.history.formatting import usage_of_ranks
 from allranks.history.nested import in_every_iteration
 from allranks.history.page.chart import SERIES, Chart, Curve, charts, drawing_cost, make_chart
 from allranks.history.records import Status, StepRecord
@@ -21,9 +21,9 @@ LARGEST_MATRIX = 64
 _FILES = 100
 """Maximum number of a step's files in which a confusion matrix is searched for."""
 _NUMBERS = 30
-"""Maximum number of classes for which cells have room for their number."""
+"""Maximum number of classes for which cells show their number."""
 _SHOWN = 48
-"""Maximum charts that are shown; the others are folded."""
+"""Maximum number of charts that are not folded."""
 _CURVE_BUDGET = 120_000
 """Maximum points of a page's charts, as counted by `drawing_cost`."""
 
@@ -59,23 +59,23 @@ class Confusion:
         return self.rows[place][place] / total if total else None
 
     def precision(self, place: int) -> float | None:
-        """Return the fraction of the predictions of the class that are correct, or None without predictions."""
+        """Return the fraction of the predictions of the class that are correct; None without predictions."""
         total = sum(row[place] for row in self.rows)
         return self.rows[place][place] / total if total else None
 
-    def mistakes(self, limit: int = 3) -> list[tuple[str, str, float]]:
-        """Return the most frequent mistakes: true class, predicted class, count."""
+    def mistakes(self) -> list[tuple[str, str, float]]:
+        """Return the three most frequent mistakes: true class, predicted class, count."""
         wrong = [
             (self.labels[row], self.labels[column], value)
             for row, values in enumerate(self.rows)
             for column, value in enumerate(values)
             if row != column and value
         ]
-        return sorted(wrong, key=lambda mistake: -mistake[2])[:limit]
+        return sorted(wrong, key=lambda mistake: -mistake[2])[:3]
 
 
 def confusions(step: StepRecord) -> list[Confusion]:
-    """Return the matrices among the step's artifacts. Files that are missing, incomplete or too large are ignored."""
+    """Return the matrices among the step's artifacts. Missing, incomplete and too large files are ignored."""
     names = [name for name in step.artifacts if name.endswith(".json")][:_FILES]
     matrices = (_read(step, Path(step.folder) / name) for name in names)
     return [confusion for confusion in matrices if confusion is not None]
@@ -88,31 +88,23 @@ def _read(step: StepRecord, path: Path) -> Confusion | None:
             return None
         with path.open("rb") as file:
             text = file.read(LARGEST_FILE + 1)
-        return _parse(step, json.loads(text)) if len(text) <= LARGEST_FILE else None
-    except (OSError, ValueError, RecursionError, OverflowError):
+        content = json.loads(text) if len(text) <= LARGEST_FILE else {}
+        labels, matrix = content["data"]["class_labels"], content["data"]["matrix"]
+        counts = [value for row in matrix for value in row]
+        sizes = {len(labels), len(matrix), *map(len, matrix)}
+        is_matrix = content["schema_type"] == "confusion_matrix" and isinstance(labels, list) and len(sizes) == 1
+        if not is_matrix or not 0 < len(labels) <= LARGEST_MATRIX or not all(map(_is_count, counts)):
+            return None
+        return Confusion(step, tuple(map(str, labels)), tuple(tuple(map(float, row)) for row in matrix))
+    except (OSError, ValueError, TypeError, KeyError, RecursionError, OverflowError):
         return None
-
-
-def _parse(step: StepRecord, content: Any) -> Confusion | None:
-    if not isinstance(content, dict) or content.get("schema_type") != "confusion_matrix":
-        return None
-    data = content.get("data")
-    labels, matrix = (data.get("class_labels"), data.get("matrix")) if isinstance(data, dict) else (None, None)
-    if not isinstance(labels, list) or not isinstance(matrix, list) or not 0 < len(labels) <= LARGEST_MATRIX:
-        return None
-    if len(matrix) != len(labels) or not all(isinstance(row, list) and len(row) == len(labels) for row in matrix):
-        return None
-    if not all(_is_count(value) for row in matrix for value in row):
-        return None
-    return Confusion(step, tuple(map(str, labels)), tuple(tuple(map(float, row)) for row in matrix))
 
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
-@dataclass(frozen=True)
-class Charts:
+class Charts(NamedTuple):
     """The charts of a page. left_out: a line about the curves that do not fit on the page"""
 
     shown: tuple[Chart, ...]
@@ -127,8 +119,8 @@ class Charts:
 def shared_charts(steps: Iterable[StepRecord]) -> Charts:
     """Return the charts of the steps.
 
-    A step in several iterations of a loop has one chart per metric, with at most SERIES curves: of the first iteration,
-    the best and the last ones.
+    A step in several iterations of a loop has one chart per metric, with at most SERIES curves: of the first, the best
+    and the last iterations.
     """
     by_path: dict[str, list[StepRecord]] = {}
     for step in steps:
@@ -151,7 +143,9 @@ def shared_charts(steps: Iterable[StepRecord]) -> Charts:
             curves = [step for step in iterations if len(step.metrics.get(name, ())) > 1]
             picked = _picked(name, curves)
             if picked:
-                found.append(_iterations(path, name, picked))
+                ends = _endings([step.name for step in picked])
+                series = [Curve(end, name, step.metrics[name]) for end, step in zip(ends, picked, strict=True)]
+                found.append(make_chart(name, path, series))
                 budget -= sum(drawing_cost(step, name) for step in picked)
             left_out += len(curves) - len(picked)
     left_out_text = f"… {count(left_out, 'more curve')} without a chart" if left_out else ""
@@ -159,7 +153,7 @@ def shared_charts(steps: Iterable[StepRecord]) -> Charts:
 
 
 def _picked(name: str, steps: Sequence[StepRecord]) -> list[StepRecord]:
-    """Return the steps with the most relevant curves, in their order."""
+    """Return the steps with the most relevant curves, in order."""
     if len(steps) <= SERIES:
         return list(steps)
     best_points = {
@@ -171,14 +165,8 @@ def _picked(name: str, steps: Sequence[StepRecord]) -> list[StepRecord]:
     return [steps[index] for index in sorted(indexes)]
 
 
-def _iterations(path: str, name: str, steps: Sequence[StepRecord]) -> Chart:
-    ends = _endings([step.name for step in steps])
-    curves = [Curve(end, name, step.metrics[name]) for end, step in zip(ends, steps, strict=True)]
-    return make_chart(name, path, curves)
-
-
 def _endings(paths: Sequence[str]) -> list[str]:
-    """Return the parts that distinguish the paths: ``[2]`` of ``loop[2].train``; the whole paths if those are not
+    """Return the parts that distinguish the paths: ``[2]`` of ``loop[2].train``; the whole paths if these are not
     unique."""
     first, last = min(paths), max(paths)
     start = next((index for index, (left, right) in enumerate(zip(first, last, strict=False)) if left != right), 0)
@@ -190,15 +178,15 @@ def _endings(paths: Sequence[str]) -> list[str]:
 
 
 def usage_facts(step: StepRecord, now: float) -> dict[str, str]:
-    """Return the resource usage of a step, without what is not known. now: end of a step that is running"""
+    """Return the known resource usage of a step. now: the end of a running step"""
     if step.reused_from:
         return {}
-    ended = now if step.status is Status.RUNNING else None
-    seconds = sum(rank.cpu_seconds or 0.0 for rank in step.ranks)
+    used = usage_of_ranks(step, now if step.status is Status.RUNNING else None)
+    seconds = [rank.cpu_seconds for rank in step.ranks if rank.cpu_seconds is not None]
     facts = {
-        "mean CPU per rank": cpu_of_ranks(step, ended),
-        "CPU time": f"{seconds:,.1f} s" if any(rank.cpu_seconds is not None for rank in step.ranks) else "",
-        "peak memory per rank": memory_of_ranks(step),
-        "peak GPU memory per rank": gpu_memory_of_ranks(step),
+        "mean CPU per rank": used.get("cpu"),
+        "CPU time": f"{sum(seconds):,.1f} s" if seconds else None,
+        "peak memory per rank": used.get("memory"),
+        "peak GPU memory per rank": used.get("gpu memory"),
     }
     return {name: value for name, value in facts.items() if value}

@@ -1,4 +1,4 @@
-"""Self-contained pages: one HTML file each, which can be opened from a disk or sent by mail."""
+"""Self-contained pages: HTML files that can be opened from a disk or sent by mail."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from allranks.version import __version__
 
 
 def templates(package: str, finalize: Callable[[Any], Any] | None = None) -> Environment:
-    """Return the environment of the templates in a package's folder `templates`. An undefined name is an error.
+    """Return the environment of the templates in a package's folder `templates`. Undefined names are errors.
 
-    finalize: applied to each value before it is shown
+    finalize: is applied to each value before it is shown
     """
     return Environment(
         loader=PackageLoader(package, "templates"),
@@ -31,8 +31,8 @@ def templates(package: str, finalize: Callable[[Any], Any] | None = None) -> Env
 def render(environment: Environment, page: str, style: str, scripts: Sequence[str], **values: object) -> str:
     """Return the page as text.
 
-    page, style, scripts: names of templates. Style and scripts are the package's own and are inserted without escaping;
-    the hash of the scripts is for the page's content security policy. Everything else on the page is escaped.
+    page, style, scripts: names of templates. Style and scripts are the package's own and are not escaped; the page's
+    content security policy has the hash of the scripts. Everything else on the page is escaped.
     """
     loader = environment.loader
     assert loader is not None

@@ -6,26 +6,27 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
+from typing import NamedTuple
 
 from allranks.history.curves import best_metric
 from allranks.history.formatting import node_layout
-from allranks.history.nested import Node, nested, steps_of, walk
+from allranks.history.nested import nested, steps_of, walk
 from allranks.history.records import Status, StepRecord
 from allranks.text import count, number
 
 ATTENTION = frozenset({Status.FAILED, Status.RUNNING, Status.PREPARING, Status.INTERRUPTED, Status.CANCELED})
-"""Statuses of nodes that are shown first if the page is too small for all nodes."""
+"""Statuses of the nodes that are shown first if the page is too small for all nodes."""
 _UNFOLDED = frozenset({Status.FAILED, Status.RUNNING, Status.PREPARING, Status.INTERRUPTED})
 _DEEPEST = 25
-"""Maximum nesting levels on a page. Deeper nodes are shown side by side, with their path as the name."""
+"""Maximum nesting levels on a page. Deeper nodes are shown side by side, named by their paths."""
 _MOST_UNFOLDED = 12
-"""Maximum groups of a page that are unfolded initially."""
+"""Maximum groups that are unfolded initially."""
 _MOST_FAILED = 3
-"""Maximum failed steps of a page that are unfolded initially."""
+"""Maximum failed steps that are unfolded initially."""
 STEPS = 200
-"""Maximum steps in a list before some are folded."""
+"""Maximum steps in a list without folds."""
 ITERATIONS = 20
-"""Maximum iterations of a loop, or other groups, in a list before some are folded."""
+"""Maximum iterations of a loop, or other groups, in a list without folds."""
 _SMALLEST_FOLD = 4
 """Minimum items of a fold."""
 _BUDGET = 6_000
@@ -78,7 +79,13 @@ def items_of(steps: Iterable[StepRecord]) -> list[Item]:
     for place in range(len(nodes) - 1, -1, -1):
         node = nodes[place]
         children = [item for child in node.children for item in built.pop(id(child))]
-        record = node.record or _derived(node)
+        record = node.record or StepRecord(
+            *(node.path, node.name, "", "none", 1, 1),
+            status=node.status,
+            started=node.started,
+            ended=node.ended,
+            kind="iteration" if node.is_iteration else "loop",
+        )
         metric = best_metric(steps_of(node)) if node.is_iteration else None
         metric_text = f"{metric[0]} {number(metric[1].value)}" if metric else ""
         is_deep = depths[id(node)] >= _DEEPEST
@@ -94,7 +101,7 @@ def items_of(steps: Iterable[StepRecord]) -> list[Item]:
 
 
 def walk_items(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield the items and everything below them, each group before its contents."""
+    """Yield the items and their descendants, each group before its contents."""
     stack = list(items)[::-1]
     while stack:
         item = stack.pop()
@@ -102,16 +109,8 @@ def walk_items(items: Iterable[Item]) -> Iterator[Item]:
         stack.extend(reversed(item.children))
 
 
-def _derived(node: Node) -> StepRecord:
-    kind = "iteration" if node.is_iteration else "loop"
-    return StepRecord(
-        node.path, node.name, "", "none", 1, 1, status=node.status, started=node.started, ended=node.ended, kind=kind
-    )
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """Consecutive siblings. summary: shown instead of them while they are folded; "" if they are not folded"""
+class Stretch(NamedTuple):
+    """Consecutive siblings. summary: the text of the fold that contains them; "" if they are not folded"""
 
     items: tuple[Item, ...]
     summary: str = ""
@@ -120,7 +119,7 @@ class Stretch:
 def stretches(items: Sequence[Item]) -> list[Stretch]:
     """Split siblings into stretches that are shown and stretches that are folded.
 
-    The first and the last items are shown, and those that failed or are running. If there are few, all are shown.
+    The first and last items are shown, and items that failed or are running. If there are few items, all are shown.
     """
     groups = sum(bool(item.children) for item in items)
     limit = ITERATIONS if 2 * groups > len(items) else STEPS
@@ -132,15 +131,13 @@ def stretches(items: Sequence[Item]) -> list[Stretch]:
     result: list[Stretch] = []
     for is_shown, run in groupby(enumerate(items), lambda pair: pair[0] in shown):
         members = tuple(item for _, item in run)
-        if is_shown or len(members) < _SMALLEST_FOLD:
-            result.append(Stretch(members))
-        else:
-            result.append(Stretch(members, f"… {len(members):,} more: {states(members)}"))
+        folds = not is_shown and len(members) >= _SMALLEST_FOLD
+        result.append(Stretch(members, f"… {len(members):,} more: {states(members)}" if folds else ""))
     return result
 
 
 def states(items: Iterable[Item]) -> str:
-    """Return how many items have each state: ``990 Completed, 3 Failed``."""
+    """Return how many items have each status: ``990 Completed, 3 Failed``."""
     counts = Counter(item.status for item in items)
     return ", ".join(f"{times:,} {status}" for status, times in counts.most_common())
 
@@ -159,7 +156,7 @@ def runs(items: Iterable[Item]) -> list[tuple[bool, list[Item]]]:
 def chosen(roots: Sequence[Item], budget: float, cost: Callable[[Item], float] = lambda _: 1) -> frozenset[int]:
     """Return the places of the items that fit on a page.
 
-    Items that failed or are running come first, then those that `stretches` does not fold.
+    Items that failed or are running come first, then items that `stretches` does not fold.
     """
     order: list[tuple[bool, int, int, float]] = []
     stack = [(roots, 0)]
@@ -180,29 +177,27 @@ def chosen(roots: Sequence[Item], budget: float, cost: Callable[[Item], float] =
     return frozenset(places)
 
 
-@dataclass(frozen=True)
-class _Details:
-    """full:     the places of the items that are described in full
+class Details(NamedTuple):
+    """The details of a page.
+
+    full:     the places of the items that are described in full
     nested:   whether the run has groups
-    left_out: a line about the others
+    left_out: a line about the other items
     """
 
     full: frozenset[int]
     nested: bool
-    left_out: str = ""
+    left_out: str
 
 
-def details(items: Sequence[Item], run_id: str) -> _Details:
-    """Return the items whose lines all fit on the page. Items that failed or are running come first."""
+def details(items: Sequence[Item], run_id: str) -> Details:
+    """Return the items whose details fit on the page. Items that failed or are running come first."""
+
+    def lines(item: Item) -> int:
+        return 1 + len(item.record.inputs) + len(item.record.outputs) + len(item.record.ranks)
+
     all_items = list(walk_items(items))
-    full = chosen(items, _BUDGET, _lines)
-    nested = any(item.children for item in all_items)
-    if len(full) == len(all_items):
-        return _Details(full, nested)
-    left_out = count(len(all_items) - len(full), "step")
-    return _Details(full, nested, f"Inputs, outputs and ranks of {left_out}: allranks show {run_id} STEP")
-
-
-def _lines(item: Item) -> int:
-    record = item.record
-    return 1 + len(record.inputs) + len(record.outputs) + len(record.ranks)
+    full = chosen(items, _BUDGET, lines)
+    rest = len(all_items) - len(full)
+    left_out = f"Inputs, outputs and ranks of {count(rest, 'step')}: allranks show {run_id} STEP" if rest else ""
+    return Details(full, any(item.children for item in all_items), left_out)

@@ -13,15 +13,17 @@ from allranks.history.store import Store
 from allranks.workspace import write_file
 
 NAME = "run.html"
-"""The file of a run's page, in the run's folder."""
+"""The file of a run's page in the run's folder."""
 _sleep = asyncio.sleep
 _INTERVAL = 5.0
 """Minimum seconds between two updates."""
 _SHARE = 20
-"""The time between two updates is at least this many times the duration of an update: at most 5 % of a core."""
+"""Minimum ratio of the time between two updates to the duration of an update, so that updates use at most 5 % of a
+core."""
 _FIRST = 0.5
 _FIRST_BY_STEP = 0.001
-"""Seconds until the first update, and for each step of the run. Shorter runs are not slowed down."""
+"""Seconds until the first update, and additional seconds for each step of the run, so that shorter runs are not slowed
+down."""
 
 
 class LivePage:
@@ -44,13 +46,13 @@ class LivePage:
         self._ended = False
 
     def start(self, steps: int) -> None:
-        """Begin to update the page. Call it within the engine's event loop. steps: their number in the run"""
+        """Begin to update the page. Call it within the engine's event loop. steps: the number of the run's steps"""
         first = _FIRST + _FIRST_BY_STEP * steps
         self._task = asyncio.get_running_loop().create_task(self._update_until_cancelled(first))
 
     def finish(self, run: RunRecord) -> None:
         """Write the final page of a run that has ended. Raise OSError if it cannot be written."""
-        from allranks.history.page.page import write_page  # slow to import: the first update has usually done it
+        from allranks.history.page.page import write_page  # takes 0.1 s to import, usually during the first update
 
         if self._task is not None:
             self._task.cancel()
@@ -70,13 +72,9 @@ class LivePage:
     def _update(self) -> None:
         with Store(self._database, reads=True) as store:
             run = store.run(self._run)
-        text = _text(run, time.time(), self._known)
+        from allranks.history.page.page import page  # takes 0.1 s to import, on this thread while the first step starts
+
+        text = page(run, time.time(), self._known)
         with self._lock:
             if not self._ended:
                 write_file(self.path, text)
-
-
-def _text(run: RunRecord, now: float, known: frozenset[str]) -> str:
-    from allranks.history.page.page import page  # slow to import: this thread does it while the first step starts
-
-    return page(run, now, known)

@@ -1,10 +1,10 @@
-"""Excerpt the last lines of the ranks' logs, within a page's limit of size."""
+"""Excerpt the last lines of the ranks' logs, within a page's size limit."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
@@ -20,15 +20,14 @@ _LONGEST = 32_000
 _SHORTEST = 1_000
 """Maximum bytes of an excerpt if the run has few ranks, and if it has very many."""
 _ATTENTION = 8_000
-"""Bytes that a failed or running rank may have in any run."""
+"""Minimum bytes for a failed or running rank."""
 _LINES = 400
 _BEFORE = 4096
-"""Bytes that are read before an excerpt. A secret that begins there, such as a private key, is masked too."""
+"""Bytes to read before an excerpt, to mask a secret that begins there, such as a private key."""
 
 
-@dataclass(frozen=True)
-class Excerpt:
-    """The end of a log, escaped. complete: whether it is the whole log. size: the bytes of the log"""
+class Excerpt(NamedTuple):
+    """The end of a log, escaped. complete: whether it is the whole log. size: of the log, in bytes"""
 
     text: Markup
     complete: bool
@@ -73,7 +72,7 @@ def _excerpt(log: str, limit: int, known: frozenset[str]) -> Excerpt | None:
 
 
 def _shorten(text: str, limit: int, size: int, *, whole: bool) -> Excerpt:
-    """Return the last lines that take at most `limit` bytes when they are escaped. A single longer line is cut.
+    """Return the last lines that take at most `limit` bytes after escaping. A single longer line is cut.
 
     whole: whether the text is the whole log
     """
@@ -94,8 +93,7 @@ def _shorten(text: str, limit: int, size: int, *, whole: bool) -> Excerpt:
 def _by_relevance(steps: Iterable[StepRecord]) -> Iterator[RankRecord]:
     """Yield the ranks that have a log."""
     latest_first = list(steps)[::-1]
-    failed = [step for step in latest_first if step.verdict is not None]
-    for step in failed:
+    for step in latest_first:
         yield from (rank for rank in step.ranks if step.verdict and rank.rank == step.verdict.rank)
     order = {Status.FAILED: 0, Status.RUNNING: 1}
     others = [rank for step in latest_first for rank in step.ranks if rank.log]

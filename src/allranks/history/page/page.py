@@ -9,16 +9,17 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from jinja2 import Environment
 from markupsafe import Markup
 
-from allranks.history import curves, formatting, trials
-from allranks.history.nested import count_steps, in_every_iteration
-from allranks.history.page import chart, drawings, html_page, log_excerpts, timeline
+from allranks.history import curves, formatting
+from allranks.history.nested import count_steps, in_every_iteration, sweeps
+from allranks.history.page import chart, graphs, html_page, log_excerpts, timeline
 from allranks.history.page.figures import Confusion, confusions, shared_charts, usage_facts
 from allranks.history.page.items import Item, details, items_of, runs, stretches
 from allranks.history.records import Point, RunRecord, Status, StepRecord
@@ -31,31 +32,22 @@ _LAYOUTS = 4
 _VALUES = 3
 _MATRICES = 12
 _WIDEST = 22
-"""Characters of the smaller text in the box of a node."""
-_MOST_NOTES = 50
-_MOST_TRIALS = 100
-"""Maximum trials of a sweep in its table: the best ones."""
-_MOST_VERDICTS = 10
-_UNFOLDED_VERDICTS = 2
+"""Maximum characters of the smaller text in the box of a node."""
+_LIMITS = {"MOST_NOTES": 50, "MOST_TRIALS": 100, "MOST_VERDICTS": 10, "UNFOLDED_VERDICTS": 2}
+"""Maximum numbers that the templates show. Of a sweep's trials, the best ones are shown."""
 _LONGEST = 80
 _ORDER = (
-    Status.COMPLETED,
-    Status.FAILED,
-    Status.CANCELED,
-    Status.INTERRUPTED,
-    Status.RUNNING,
-    Status.PREPARING,
-    Status.NOT_STARTED,
-    Status.SKIPPED,
+    *(Status.COMPLETED, Status.FAILED, Status.CANCELED, Status.INTERRUPTED),
+    *(Status.RUNNING, Status.PREPARING, Status.NOT_STARTED, Status.SKIPPED),
 )
 
 
 def write_page(
     run: RunRecord, path: str | os.PathLike[str], now: float | None = None, known: frozenset[str] = frozenset()
 ) -> None:
-    """Write the page of the run atomically: a reader finds the earlier or the new page, never a part.
+    """Write the page of the run atomically.
 
-    now:   end of what is still running, in seconds since the epoch; default: the current time
+    now:   end of everything that is still running, in seconds since the epoch; default: the current time
     known: secrets of the run, which are masked in the logs
 
     Raise OSError if the file cannot be written. No temporary file remains then.
@@ -64,7 +56,7 @@ def write_page(
 
 
 def page(run: RunRecord, now: float, known: frozenset[str] = frozenset()) -> str:
-    """Return the page as text. now, known: as of `write_page`"""
+    """Return the page as text. now, known: as for `write_page`"""
     items = items_of(run.steps)
     steps = [step for step in run.steps if step.kind == "command"]
     links = Links(run.folder)
@@ -81,9 +73,9 @@ def page(run: RunRecord, now: float, known: frozenset[str] = frozenset()) -> str
         progress=_progress(steps),
         headlines=_headlines(run.steps),
         layouts=list(dict.fromkeys(map(formatting.step_layout, steps)))[:_LAYOUTS],
-        drawings=drawings.drawings(items),
+        graphs=graphs.graphs(items),
         timeline=timeline.timeline(run, now, items),
-        sweeps=[sweep for sweep in trials.sweeps(run.steps) if sweep.trials],
+        sweeps=[sweep for sweep in sweeps(run.steps) if sweep.trials],
         charts=shared_charts(steps),
         confusions=_matrices(steps),
         details=details(items, run.id),
@@ -94,59 +86,38 @@ def page(run: RunRecord, now: float, known: frozenset[str] = frozenset()) -> str
 
 
 def _headlines(steps: list[StepRecord]) -> list[tuple[StepRecord, str, Point]]:
-    """Return the most relevant values: of several iterations, those of the last one; of a sweep, not its trials'."""
+    """Return the most relevant values: of the last of several iterations, and without those of a sweep's trials."""
     by_step: dict[tuple[str, str], tuple[StepRecord, str, Point]] = {}
     for headline in curves.headline([step for step in steps if not step.is_trial], len(steps)):
         step, name, _ = headline
         by_step.setdefault((in_every_iteration(step.name), name), headline)
     times = Counter(name for _, name in by_step)
     chosen = {name: headline for (_, name), headline in reversed(by_step.items())}
-    # A metric of many steps alike is shown once.
+    # A metric of many equal steps is shown once.
     return [
         headline for headline in by_step.values() if times[headline[1]] <= _HEADLINES or chosen[headline[1]] is headline
     ][:_HEADLINES]
 
 
 def _matrices(steps: list[StepRecord]) -> list[Confusion]:
-    """Return the confusion matrices of the run that fit on a page. Of several iterations, use the last one."""
+    """Return the confusion matrices of the run that fit on a page. Of several iterations, the last one is used."""
     last_steps = {in_every_iteration(step.name): step for step in steps if step.artifacts}
-    matrices: list[Confusion] = []
-    for step in last_steps.values():
-        if len(matrices) >= _MATRICES:
-            break
-        matrices += confusions(step)
-    return matrices[:_MATRICES]
+    matrices = (confusion for step in last_steps.values() for confusion in confusions(step))
+    return list(islice(matrices, _MATRICES))
 
 
 @cache
 def _environment() -> Environment:
     environment = html_page.templates("allranks.history.page", _finalize)
     functions = (
-        *(curves.best, drawings.branches, count_steps, runs, stretches),
-        *(
-            formatting.cause,
-            formatting.what_to_do,
-            clock,
-            count,
-            duration,
-            formatting.elapsed,
-        ),
-        *(formatting.models_of, number, formatting.outputs_of, formatting.reason, when),
-        *(formatting.reported_results, _about, _has_more_metrics, _last_values, _notes_of, _rank_anchor),
-        *(_shorten, _step_anchor, _what),
+        *(curves.best, graphs.branches, count_steps, runs, stretches, clock, count, duration, number, when),
+        *(formatting.cause, formatting.what_to_do, formatting.elapsed, formatting.models_of, formatting.outputs_of),
+        *(formatting.reason, formatting.reported_results, _about, _has_more_metrics, _last_values, _notes_of),
+        *(_rank_anchor, _shorten, _step_anchor, _what),
     )
     environment.globals.update({function.__name__.lstrip("_"): function for function in functions})
-    environment.globals.update(
-        MOST_NOTES=_MOST_NOTES,
-        MOST_TRIALS=_MOST_TRIALS,
-        MOST_VERDICTS=_MOST_VERDICTS,
-        UNFOLDED_VERDICTS=_UNFOLDED_VERDICTS,
-        NOTHING=NOTHING,
-        RUN=drawings.RUN,
-        SYMBOLS=formatting.SYMBOLS,
-        chart_size=chart,
-        timeline_size=timeline,
-    )
+    sizes = {"chart_size": chart, "timeline_size": timeline}
+    environment.globals.update(NOTHING=NOTHING, RUN=graphs.RUN, SYMBOLS=formatting.SYMBOLS, **sizes, **_LIMITS)
     return environment
 
 
@@ -163,7 +134,7 @@ def _about(item: Item, now: float) -> str:
     """Return the text beside a node's name: layout, decision, and duration or the run whose result it reuses."""
     step = item.record
     parts = [item.layout]
-    if (decided := drawings.outcome(item)) is not None:
+    if (decided := graphs.outcome(item)) is not None:
         parts.append(str(decided).lower())
     if step.reused_from:
         parts.append(f"reused from {step.reused_from}")
@@ -173,7 +144,7 @@ def _about(item: Item, now: float) -> str:
 
 
 def _what(item: Item, now: float) -> str:
-    """Return a shorter `_about` that fits in the box of a node."""
+    """Return a shorter `_about` that fits into the box of a node."""
     if item.record.reused_from:
         return f"{item.layout} · reused"
     if item.status is Status.SKIPPED:
@@ -181,7 +152,7 @@ def _what(item: Item, now: float) -> str:
     if not item.record.started:
         return item.layout
     text = _about(item, now)
-    # The kind of distribution is in the details.
+    # The details show the type of the distribution.
     return text if len(text) <= _WIDEST else text.removeprefix(f"{item.record.distribution} ")
 
 
@@ -192,7 +163,7 @@ def _last_values(step: StepRecord) -> str:
 
 
 def _has_more_metrics(step: StepRecord) -> bool:
-    """Return whether a step has metrics that `_last_values` does not show completely."""
+    """Return whether `_last_values` does not show all metrics of a step completely."""
     return len(step.metrics) > _VALUES or any(len(points) > 1 for points in step.metrics.values())
 
 
@@ -201,8 +172,8 @@ def _notes_of(steps: list[StepRecord]) -> list[tuple[StepRecord, str]]:
 
 
 def _step_anchor(path: str) -> str:
-    """Return the id of a step on the page. It depends on the step's path only, so that it stays the same while the run
-    continues, and a link to it can be shared."""
+    """Return the id of a step on the page. It depends only on the step's path, so that links stay valid while the run
+    continues."""
     name = quote(path, safe="", errors="replace")
     if len(name) > _LONGEST:
         name = hashlib.sha256(path.encode(errors="replace")).hexdigest()[:16]
@@ -210,12 +181,11 @@ def _step_anchor(path: str) -> str:
 
 
 def _rank_anchor(path: str, rank: int) -> str:
-    """Return the id of a rank of a step. An id of a step contains no slash."""
+    """Return the id of a rank of a step. The id of a step contains no slash."""
     return f"{_step_anchor(path)}/{rank}"
 
 
-@dataclass(frozen=True)
-class _Share:
+class _Share(NamedTuple):
     """The steps in one state. percent: of all steps"""
 
     status: Status
@@ -226,32 +196,29 @@ class _Share:
 def _progress(steps: Iterable[StepRecord]) -> list[_Share]:
     """Return the states that occur, those of ended steps first."""
     amounts = Counter(step.status for step in steps)
-    total = amounts.total()
-    return [
-        _Share(status, amounts[status], round(100 * amounts[status] / total, 2)) for status in _ORDER if amounts[status]
-    ]
+    shares = {status: round(100 * amounts[status] / amounts.total(), 2) for status in _ORDER if amounts[status]}
+    return [_Share(status, amounts[status], percent) for status, percent in shares.items()]
 
 
 @dataclass(frozen=True)
 class Links:
     """Links of the page of a run.
 
-    folder: the run's folder, which contains the page, beside the runs whose results it reuses; "" for a page without a
-            folder
+    folder: the run's folder, which contains the page; "" for a page without a folder
     """
 
     folder: str
 
     def link(self, path: str) -> str:
-        """Return the relative link to a file or folder of this run or of a run beside it; "" for any other text.
+        """Return the relative link to a file or folder of this run or a run beside it; "" for any other text.
 
-        A path elsewhere on this machine has no link, because a copied page would point to nothing.
+        Other paths on this machine have no link, because it would be broken in a copy of the page.
         """
         relative = self._relative(path)
         return quote(relative, errors="replace") if relative else ""
 
     def shown(self, path: str) -> str:
-        """Return a path as the page shows it: relative if it has a link."""
+        """Return a path as shown on the page: relative if it has a link."""
         return self._relative(path) or path
 
     def page_of(self, run: str) -> str:

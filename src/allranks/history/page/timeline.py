@@ -1,14 +1,14 @@
-"""The timeline of a run: when each step and each of its ranks ran. A group's contents are folded below its own bar."""
+"""The timeline of a run: when each step and each of its ranks ran. The contents of a group are folded below its bar."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from allranks.history.formatting import elapsed
 from allranks.history.page.chart import Scale, Tick, time_scale
-from allranks.history.page.items import Item, chosen, items_of, runs, stretches, walk_items
+from allranks.history.page.items import Item, chosen, runs, stretches, walk_items
 from allranks.history.records import AttemptRecord, RankRecord, RunRecord, Status, StepRecord, earlier_attempts, pauses
 from allranks.text import count, duration
 
@@ -18,7 +18,7 @@ AXIS = 22
 _ROW = 26
 _INDENT = 12
 _DEEPEST = 5
-"""Maximum levels by which labels are indented."""
+"""Maximum levels of indentation of labels."""
 _RANKS = 64
 """Maximum ranks of a step that are drawn individually."""
 _ALL_RANKS = 2000
@@ -27,8 +27,7 @@ _ALL_ROWS = 2000
 """Maximum rows of a page."""
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(NamedTuple):
     """A period of time, in pixels, with its description."""
 
     x: float
@@ -39,8 +38,7 @@ class Bar:
     title: str
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A node's bar (None if it did not run), its ranks' bars, and its duration or the reason for its absence.
 
     x:       where its label begins
@@ -57,17 +55,15 @@ class Row:
     earlier: tuple[Bar, ...] = ()
 
 
-@dataclass(frozen=True)
-class Block:
-    """Rows drawn in one picture."""
+class Block(NamedTuple):
+    """Rows that are drawn in one picture."""
 
     rows: tuple[Row, ...]
     height: float
 
 
-@dataclass(frozen=True)
-class Fold:
-    """Parts that can be unfolded below a group's own row, or below a line of text (head None)."""
+class Fold(NamedTuple):
+    """Parts that can be unfolded below the row of a group, or below a line of text if the head is None."""
 
     head: Block | None
     summary: str
@@ -80,8 +76,8 @@ Part: TypeAlias = "Block | Fold"
 
 @dataclass(frozen=True)
 class Timeline:
-    """Times of `ticks` are seconds of execution since the start of the run. The time between two executions of a
-    resumed run has no width.
+    """The timeline. Times of `ticks` are seconds of execution since the start of the run; the time between two
+    executions has no width.
 
     left_out: a line about the rows that do not fit
     pauses:   marks between two executions, with their descriptions
@@ -94,29 +90,22 @@ class Timeline:
 
     @property
     def grid(self) -> str:
-        """The data of an SVG path: one line per tick, as high as a picture can be."""
+        """The data of an SVG path: one line per tick, as high as the largest picture."""
         return "".join(f"M{tick.at} 0V99999" for tick in (*self.ticks, *self.pauses))
 
 
-def timeline(run: RunRecord, now: float, items: Sequence[Item] | None = None) -> Timeline | None:
-    """Return the timeline of the run; None if no step has run. Running steps are drawn until `now`.
-
-    items: the run's items, if they are known already
-    """
+def timeline(run: RunRecord, now: float, items: Sequence[Item]) -> Timeline | None:
+    """Return the timeline of the run; None if no step has run. Running steps are drawn until `now`."""
     ran = [step for step in run.steps if step.started and not step.reused_from]
     if not ran:
         return None
-    start = min(step.started for step in ran if step.started)
-    start = min(start, run.created or start)
+    started = [step.started for step in ran if step.started]
+    start = min([*started, run.created] if run.created else started)
     stop = max(step.ended if step.ended is not None else now for step in ran)
     time = _ExecutionTime(start, tuple(pauses(run, now)))
     scale, ticks = time_scale(max(time(stop), 0.001), LABELS, WIDTH - 24)
-    marks = tuple(
-        Tick(scale(time(begin)), f"did not run for {duration(end - begin)}")
-        for begin, end in time.pauses
-        if begin < stop
-    )
-    items = items_of(run.steps) if items is None else items
+    between = [(begin, end) for begin, end in time.pauses if begin < stop]
+    marks = tuple(Tick(scale(time(begin)), f"did not run for {duration(end - begin)}") for begin, end in between)
     drawn = chosen(items, _ALL_ROWS)
     one_by_one = sum(len(step.ranks) for step in ran) <= _ALL_RANKS
     parts = _Drawing(time, now, scale, one_by_one, drawn).parts(items, 0)
@@ -158,8 +147,7 @@ class _Drawing:
         return tuple(parts)
 
     def _block(self, items: Sequence[Item], level: int) -> Block:
-        rows = []
-        y = 0.0
+        rows, y = [], 0.0
         for item in items:
             row, y = self._row(item, y, min(level, _DEEPEST) * _INDENT)
             rows.append(row)
@@ -171,7 +159,9 @@ class _Drawing:
         if step.reused_from:
             return Row(step, item.name, x, y, None, (), f"reused from {step.reused_from}"), below
         before = tuple(
-            self._bar(attempt, y + 8, 10, _attempt_title(step, attempt)) for attempt in earlier_attempts(step)
+            self._bar(each, y + 8, 10, " · ".join((step.name, f"attempt {each.number + 1}", str(each.status), took)))
+            for each in earlier_attempts(step)
+            for took in (duration(each.ended - each.started),)
         )
         if not step.started or step.status is Status.NOT_STARTED:
             return Row(step, item.name, x, y, None, (), str(step.status), before), below
@@ -193,8 +183,7 @@ class _Drawing:
         return Row(step, item.name, x, y, bar, tuple(ranks), time, before), below
 
     def _took(self, step: StepRecord) -> float | None:
-        """Return the duration of a step. That of a group, which may last from one execution to the next, is without
-        the time between them."""
+        """Return the duration of a step. That of a group excludes the time between two executions."""
         took = elapsed(step, self.now)
         if took is None or step.started is None:
             return None
@@ -208,16 +197,8 @@ class _Drawing:
         return Bar(x, round(y, 1), max(round(end - x, 1), 2.0), height, record.status, title)
 
 
-def _attempt_title(step: StepRecord, attempt: AttemptRecord) -> str:
-    took = duration(attempt.ended - attempt.started)
-    return f"{step.name} · attempt {attempt.number + 1} · {attempt.status} · {took}"
-
-
 def _rank_title(rank: RankRecord, now: float) -> str:
     ended = rank.ended if rank.ended is not None else now
-    parts = [f"rank {rank.rank}", f"instance {rank.instance_rank}", rank.hostname, str(rank.status)]
-    if rank.signal:
-        parts.append(rank.signal)
-    elif rank.exit_code:
-        parts.append(f"exit code {rank.exit_code}")
-    return " · ".join([*(part for part in parts if part), duration(ended - (rank.started or ended))])
+    end = rank.signal or (f"exit code {rank.exit_code}" if rank.exit_code else "")
+    parts = (f"rank {rank.rank}", f"instance {rank.instance_rank}", rank.hostname, str(rank.status), end)
+    return " · ".join([*filter(None, parts), duration(ended - (rank.started or ended))])

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import fmean, median
 
 from allranks.contract.templating import wire
-from allranks.history import trials
+from allranks.history.nested import OBJECTIVE, SPACE
 from allranks.history.records import OutputRecord, Point, Progress, Status, StepRecord, Verdict
 from allranks.local.attempt.collect import place_of
 from allranks.local.attempt.copying import copy
@@ -43,8 +43,8 @@ async def run(execution: Execution, scope: Scope, node: Sweep, record: StepRecor
     """
     inputs = inputs_of(as_trial(node, 0), scope)
     objective = f"{'maximize' if node.maximize else 'minimize'} {node.metric}"
-    space = {f"{trials.SPACE}{parameter.name}": str(parameter) for parameter in node.search_space}
-    begin(execution, record, {**inputs, **space, trials.OBJECTIVE: objective})
+    space = {f"{SPACE}{parameter.name}": str(parameter) for parameter in node.search_space}
+    begin(execution, record, {**inputs, **space, OBJECTIVE: objective})
     # In a thread, because importing Optuna or SciPy takes a second.
     sampler = await asyncio.to_thread(Sampler, node) if node.sampling.module else Sampler(node)
     search = _Search(execution, node, record, inputs, sampler)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from allranks.cli.console import print_warnings
 from allranks.cli.execute import Installations, execute
 from allranks.cli.options import (
     EnvironmentOption,
@@ -16,7 +17,6 @@ from allranks.cli.options import (
     option,
 )
 from allranks.cli.values import settings_of
-from allranks.cli.views.problems import print_warnings
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord
 from allranks.local.options import Options
@@ -38,7 +38,7 @@ def debug(
     environment: EnvironmentOption = "host",
     *,
     settings: SetOption = None,
-    workspace: FolderOption = None,
+    folder: FolderOption = None,
 ) -> None:
     """Run a step, and what it needs, with a debugger in one of its ranks or all.
 
@@ -53,7 +53,7 @@ def debug(
             return run_debugged(
                 file,
                 step,
-                Workspace.at(workspace),
+                Workspace.at(folder),
                 options,
                 observer,
                 inputs=settings_of(settings),

@@ -61,10 +61,8 @@ def debug(
     if terminal and rank == ALL:
         raise InputError(Problem("--pdb", "the ranks share one terminal", "one rank", "name it: --rank 0"))
     if not terminal and kind_of(options.instances).name == "loopback":
-        open_port = "debugpy listens on a port of this machine, where each of its users could run code as you"
-        raise InputError(
-            Problem("--instances loopback", open_port, "instances with a network of their own", "use --pdb")
-        )
+        why = "debugpy listens on a port of this machine, with which each of its users could run code as you"
+        raise InputError(Problem("--instances loopback", why, "instances with their own network", "use --pdb"))
     plan = jobs.read(jobs.resolved(job), inputs, workspace, options, report=report, warn=warn)
     path, found = _step(plan, step)
     ranks = _ranks(found, path, rank)
@@ -104,7 +102,7 @@ def _ranks(step: Step, path: str, rank: str) -> tuple[int, ...]:
         return tuple(range(count))
     if not rank.isdecimal():
         raise InputError(Problem(f"--rank {rank}", "it is not a rank", "a number, or all"))
-    # How many workers a launcher starts is known only when it has started them.
+    # The number of workers is unknown until a launcher has started them.
     if int(rank) >= count and not any(os.path.basename(word) in LAUNCHERS for word in step.command.split()):
         expected = f"0 to {count - 1}" if count > 1 else "0"
         found = "only Ray's driver can be debugged, not its workers" if is_ray else f"step {path} has {count} ranks"

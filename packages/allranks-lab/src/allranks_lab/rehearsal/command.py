@@ -57,9 +57,8 @@ def rehearse(
     For example: allranks rehearse pipelines/image_classification.py --evictions 5
     """
     from allranks.api import jobs
-    from allranks.cli.console import console, to_json
+    from allranks.cli.console import console, print_warnings, to_json
     from allranks.cli.execute import Installations, execute
-    from allranks.cli.views.problems import print_warnings
     from allranks.local import engine
     from allranks.workspace import Workspace
     from allranks_lab.rehearsal import rehearsal
@@ -69,7 +68,7 @@ def rehearse(
             f"{'--cold' if execution.cold else '--fault'} cannot be given: see docs/rehearsals.md of allranks-lab"
         )
     place, values = Workspace.at(workspace), layout_settings(layout) | settings_of(settings) | stand_ins_of(stand_ins)
-    options = execution.of(environment=environment, sample=sample, target=os.path.abspath(file), settings=values)
+    options = execution.options(environment=environment, sample=sample, target=os.path.abspath(file), settings=values)
     with Installations() as report:
         plan = jobs.read(jobs.resolved(file), values, place, options, report=report, warn=print_warnings)
 

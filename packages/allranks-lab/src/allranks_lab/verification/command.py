@@ -82,7 +82,7 @@ def verify_workspace(
     place = Workspace.at(folder)
     file = str(pipeline or nearest(Path.cwd(), PIPELINE) or shipped_folder() / PIPELINE)
     values = settings_of(settings)
-    options = azure.of()
+    options = azure.options()
     verification = _Verification(file, values, place, instances, json)
     if dry_run:
         verification.print_submission(size, compute)

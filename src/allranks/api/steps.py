@@ -1,11 +1,11 @@
-"""Set the layout of a step: its instances, the processes of each, and the Azure size that they run on."""
+"""Change a step of a pipeline: set its layout, or let it start after other steps."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from allranks.azure.changes import set_in_sweep
@@ -16,7 +16,10 @@ from allranks.contract.requirements import LAUNCH, PER_NODE
 from allranks.contract.variables import SIZE
 from allranks.errors import InputError, Problem
 from allranks.hardware import sizes, traps
+from allranks.plan.ports import PRIMITIVES, needed_nodes
+from allranks.plan.reader.context import pipeline_output, value_of
 from allranks.sdk import internals, user_code
+from allranks.sdk.entity_ports import flat, plain
 
 _Node = TypeVar("_Node")
 _INSTANCES, _PROCESSES = "instance_count", "process_count_per_instance"
@@ -98,7 +101,7 @@ def _launcher(component: Any) -> str:
 def _impossible(
     counts: dict[str, Any], distribution: Any, launcher: str, hardware: sizes.Size | None, isolated: bool
 ) -> Iterator[Problem]:
-    """Yield the first problem of the arguments, by argument. The values of a pipeline's inputs are checked later.
+    """Yield the first problem of the arguments, by argument. Inputs of the pipeline are checked later.
 
     isolated: whether the processes of several instances would not find each other
     """
@@ -125,18 +128,17 @@ def _impossible(
 
 
 def _several(count: Any) -> bool:
-    """Return whether a count is set to more than one, or to an input of the pipeline."""
+    """Return whether a count is more than one, or an input of the pipeline."""
     return count is not None and not (type(count) is int and count == 1)
 
 
 def _workers(distribution: Any) -> int | None:
-    """Return the number of TensorFlow's workers, if it is set to a number."""
     count = getattr(distribution, "worker_count", None)
     return count if type(count) is int else None
 
 
 def _of_contract(distribution: Any, instance_count: Any) -> tuple[Problem, ...]:
-    """Return the problems of a distribution whose numbers are known, such as more parameter servers than instances."""
+    """Return the problems of a distribution with known numbers, such as more parameter servers than instances."""
     kind = DISTRIBUTIONS.get(str(getattr(distribution, "type", "none")).lower())
     if kind is None or type(instance_count) is not int:
         return ()
@@ -144,3 +146,133 @@ def _of_contract(distribution: Any, instance_count: Any) -> tuple[Problem, ...]:
     return produce.problems(
         kind.settings(**{name: value for name, value in values.items() if type(value) is int}), instance_count
     )
+
+
+def after(node: _Node, *others: Any) -> _Node:
+    """Let a step start after other steps have ended, although it reads nothing of them, and return the step::
+
+        allranks.after(evaluate, prepare)
+
+    node: azure-ai-ml's node of a component or of `command`, a sweep, a loop, or a pipeline component
+    others: nodes of the same pipeline
+
+    Azure ML orders steps only by their data. The step therefore gets an optional input, `after`, that its command does
+    not name. It is bound to an output of the other step by reference: nothing is mounted or downloaded. A step without
+    a data output gets one, `ended`. Both are declared in copies of the components. The step does not start if another
+    step fails, and starts if it is skipped.
+
+    Raise InputError, with the line of the call, for a value that is not a step of the same pipeline, for a cycle, and
+    for a registered component that is not loaded, to which nothing can be added.
+    """
+    frame = sys._getframe(1)
+    where = f"{user_code.line(frame.f_code.co_filename, frame.f_lineno)}, after"
+    for problem in _problems(where, node, others):
+        raise InputError(problem)
+    for other in others:
+        for port in _ends(other, where):
+            _wait(_body(node), port, internals.port_type(port) or "uri_folder")
+    return node
+
+
+def _problems(where: str, node: Any, others: tuple[Any, ...]) -> Iterator[Problem]:
+    built = internals.nodes_being_built()
+    for each in (node, *others):
+        body = _body(each)
+        if not isinstance(body, internals.BaseNode) or (each is node and body.type == "data_transfer"):
+            copies = isinstance(body, internals.BaseNode)
+            found = "a data transfer, which copies every input" if copies else f"a value of {type(each).__name__}"
+            fix = "name the steps of its blocks" if type(each).__name__ == "ConditionNode" else ""
+            yield Problem(where, found, "a step that runs a component, a sweep, a loop or a pipeline component", fix)
+        elif isinstance(internals.component(body), str) and (each is node or not body.outputs):
+            found = f"the component {internals.component(body)} is not loaded, so that nothing can be added to it"
+            yield Problem(where, found, "", "load it, with load_component(FILE) or ml_client.components.get(...)")
+        elif built is not None and not any(each is one for one in built):
+            yield Problem(where, f"{_name(each)} is a step of another pipeline", "steps of the same pipeline")
+    if any(id(_body(node)) in _needed(_body(other)) for other in others):
+        yield Problem(where, f"{_name(node)} would wait for itself", "steps that do not need it", "remove the call")
+
+
+def _body(node: Any) -> Any:
+    return node.body if isinstance(node, internals.LoopNode) else node
+
+
+def _name(node: Any) -> str:
+    """Return the name of a node for messages. azure-ai-ml names nodes only when their pipeline is complete."""
+    component = internals.component(_body(node))
+    return str(node.name or getattr(component, "name", component))
+
+
+def _needed(node: Any) -> set[int]:
+    """Return the identities of a node and of every node whose outputs it needs, directly or not."""
+    found: set[int] = set()
+    waiting = [node]
+    while waiting:
+        each = _body(waiting.pop())
+        if each is not None and id(each) not in found:
+            found.add(id(each))
+            waiting += [internals.source(port) for _, port in flat(each.inputs)]
+    return found
+
+
+def _sources(node: Any) -> tuple[str, ...]:
+    """Return the names of the nodes whose outputs a node of a complete pipeline reads."""
+    return needed_nodes(value_of(_text(port)) for _, port in flat(node.inputs))
+
+
+def _is_returned(node: Any) -> bool:
+    """Return whether an output of a node of a complete pipeline is an output of the pipeline."""
+    return any(pipeline_output(_text(port)) for port in node.outputs.values())
+
+
+def _text(port: Any) -> str:
+    data = internals.data(port)
+    return str(data.path if isinstance(data, (internals.Input, internals.Output)) else plain(data))
+
+
+def _ends(node: Any, where: str) -> Iterator[Any]:
+    """Yield outputs of a node that exist when the node has ended."""
+    outputs = (node if hasattr(type(node), "outputs") else node.body).outputs  # do_while has none of its own
+    if steps := _steps(_body(node)):
+        read = {name for step in steps.values() for name in _sources(step)}
+        if hidden := [name for name, step in steps.items() if name not in read and not _is_returned(step)]:
+            found = f"{_name(node)} returns no output of its step {hidden[0]}, which no other step of it reads"
+            raise InputError(Problem(where, found, "a pipeline that returns one", f"return an output of {hidden[0]}"))
+        yield from outputs.values()
+        return
+    data = [port for port in outputs.values() if internals.port_type(port) not in PRIMITIVES]
+    yield data[0] if data else _with_output(node, _free("ended", outputs))
+
+
+def _with_output(node: Any, name: str) -> Any:
+    """Add an output folder to a node, or to the body of a loop."""
+    internals.declare(_body(node), name, internals.Output(type="uri_folder"))
+    # A parallel_for loop collects its body's outputs in tables.
+    for owner, kind in ((_body(node), "uri_folder"), (node, "mltable")):
+        if hasattr(type(owner), "outputs") and name not in owner.outputs:
+            port = internals.build_output(owner, name, internals.Output(type=kind))
+            dict.__setitem__(owner.outputs, name, port)
+    return port
+
+
+def _wait(node: Any, source: Any, kind: str) -> None:
+    """Add an input that is bound to a source to a node, or to the steps of a pipeline component that read no other
+    step."""
+    name, declared = _free("after", node.inputs), internals.Input(type=kind, optional=True)
+    internals.declare(node, name, declared)
+    node.inputs[name] = internals.build_input(node, name, declared, source)
+    if kind not in PRIMITIVES:
+        internals.set_mode(node.inputs[name], "direct")
+    for step in _steps(node).values():
+        if not _sources(step):
+            _wait(step, f"${{{{parent.inputs.{name}}}}}", kind)
+
+
+def _steps(node: Any) -> dict[str, Any]:
+    """Return the steps of a pipeline component by name; none of any other node."""
+    jobs = getattr(internals.component(node), "jobs", {})
+    return {name: job for name, job in jobs.items() if isinstance(job, internals.BaseNode)}
+
+
+def _free(name: str, ports: Mapping[str, Any]) -> str:
+    """Return the name, or NAME_2, NAME_3 and so on if a port has it."""
+    return next(each for each in (name, *(f"{name}_{n}" for n in range(2, len(ports) + 3))) if each not in ports)
