@@ -1,31 +1,23 @@
 """The rules of `allranks check`, in tables by what they look at: a plan, a component, an environment.
 
-A rule is one function, which yields what it finds, and one row of a table.
+A rule is a row of rules.csv. The function that applies it is a row of a table here, with the rule's code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from allranks.errors import Level, Problem, Rule
 
-
-class Row:
-    """A function of what the table's rules look at, and the rules of what it yields; by default the first one."""
-
-    def __init__(self, function: Callable[..., Iterable[Problem]], *rules: Rule) -> None:
-        self.function, self.rules = function, rules
-
-    def __call__(self, *subject: Any) -> Iterator[Problem]:
-        """Yield what is wrong with the subject."""
-        return self.rules[0].mark(self.function(*subject))
+Table = Iterable[tuple[Callable[..., Iterable[Problem]], str]]
+"""Functions that check a subject. Each has the code of the rule for its findings that name no other rule."""
 
 
-def rules_of(*tables: Iterable[Row]) -> tuple[Rule, ...]:
-    """Return the rules of tables, each once."""
-    return tuple({rule.code: rule for table in tables for row in table for rule in row.rules}.values())
+def apply(table: Table, *subject: object) -> Iterator[Problem]:
+    """Yield what the functions of a table find in a subject."""
+    for function, code in table:
+        yield from Rule.named(code).mark(function(*subject))
 
 
 @dataclass(frozen=True)

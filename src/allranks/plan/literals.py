@@ -7,36 +7,10 @@ import re
 from collections.abc import Iterable, Iterator
 
 from allranks.contract.templating import wire
-from allranks.errors import Problem, Rule, did_you_mean
+from allranks.errors import Problem, did_you_mean, finding
 from allranks.plan import values
 from allranks.plan.ports import Input
 from allranks.secrets import quoted
-
-VALUES = Rule.error(
-    "value",
-    "A value is not of the input's type, or outside of its range or enum.",
-    'Microsoft Learn, "Input Class" (azure.ai.ml.Input), min and max: the execution of a job with another value fails; '
-    '"CLI (v2) command component YAML schema", type, min, max and enum of an input',
-    "change the value",
-)
-OUTSIDE_ENUM = Rule.error(
-    "value-outside-enum",
-    "A value in a pipeline's YAML is not in the enum of the component's input. azure-ai-ml does not compare them.",
-    "azure-ai-ml, PipelineJob._validate, which accepts the file; Azure/azureml-examples, "
-    "`image_classification_with_densenet/pipeline.yml`, which has one",
-    "choose a value of the enum",
-    accepted_by_sdk=True,
-)
-EXPRESSION = Rule.warning(
-    "unknown-expression",
-    "A text contains ${{ }} that is neither a binding nor a macro, such as ${{parent.name}}. azure-ai-ml sends it as "
-    "it is, and the step gets it.",
-    'azure-ai-ml, PipelineJob._validate, which accepts the file; Microsoft Learn, "CLI (v2) core YAML syntax", '
-    "expressions",
-    "write a binding, or the text",
-)
-
-RULES = (VALUES, OUTSIDE_ENUM, EXPRESSION)
 
 _EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
 _WHOLE = re.compile(r"\s*[+-]?\d+\s*")
@@ -95,13 +69,13 @@ def wrong(
     found = f"{whose}{quoted(port.name, value)}"
     if isinstance(value, str) and (expression := _EXPRESSION.search(value)):
         kind = "binding" if expressions == _BINDINGS else "macro"
-        of_text = EXPRESSION if port.type == "string" else VALUES
-        yield of_text.problem(where, f"{expression[0]} is not a {kind}", expressions)
+        code = "unknown-expression" if port.type == "string" else "value"
+        yield finding(code, where, f"{expression[0]} is not a {kind}", expressions)
     elif not fits(value, port.type):
         yield Problem(where, found, _EXPECTED[port.type], fix, code="wrong-type")
     elif port.enum and not _is_choice(value, port):
         similar = meant(wire(value), port.enum)
-        yield OUTSIDE_ENUM.problem(where, found, one_of(port.enum, ""), similar or fix)
+        yield finding("value-outside-enum", where, found, one_of(port.enum, ""), similar or fix)
     elif port.type in ("integer", "number"):
         number = float(value)
         if port.minimum is not None and number < port.minimum:

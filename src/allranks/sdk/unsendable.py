@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from allranks.errors import Problem, StepPlace
+from allranks.errors import Problem, StepPlace, finding
 from allranks.sdk import internals, validation_errors
 from allranks.sdk.entity_ports import flat, is_port, plain
-from allranks.sdk.rules import BOUND_SECTION, UNSENT_BINDING, bound_counts, count_problem
 
 _SECTIONS = frozenset(
     ["distribution", "environment_variables", "identity", "limits", "queue_settings", "resources", "retry_settings"]
@@ -20,6 +19,13 @@ _REMOVE = "correct or remove the setting"
 _SENT_AS_TEXT = ("display_name", "environment_variables", "properties", "tags")
 _DROPPED = ("description",)
 _OF_COMPONENTS = ("code", "command", "distribution", "environment", "environment_variables", "resources", "tags")
+_BOUND_ON_STEPS = {
+    ("resources", "instance_count"): "number",
+    ("distribution", "process_count_per_instance"): "number",
+    ("resources", "instance_type"): "text",
+    ("resources", "shm_size"): "text",
+}
+"""Settings that may have a binding on a step, and not in a component; a text may have one that is written as a text."""
 _OF_PORTS = ("mode", "name", "type", "version")
 
 
@@ -33,7 +39,7 @@ def problems(node: Any, place: StepPlace) -> Iterator[Problem]:
             expected = "a text" if key == "environment" else "a mapping"
             yield Problem(place.key(key), _type(value), expected)
         elif internals.is_binding(value) and key in _SECTIONS:
-            yield BOUND_SECTION.problem(place.key(key), f"{_text(value)}, in place of keys and values", "a mapping")
+            yield finding("bound-section", place.key(key), f"{_text(value)}, in place of keys and values", "a mapping")
         elif internals.is_binding(value) and key in _NEVER_BOUND:
             yield _refused(place.key(key), value)
         elif internals.is_binding(value) and key in _BOUND_AS_TEXT and not isinstance(value, str):
@@ -68,9 +74,10 @@ def unsent(node: Any, place: StepPlace) -> Iterator[Problem]:
         parts = value.values() if isinstance(value, dict) else (value,)
         if key in _SENT_AS_TEXT and any(internals.is_binding(each) and not isinstance(each, str) for each in parts):
             found = "azure-ai-ml cannot send a binding as an object here"
-            yield UNSENT_BINDING.problem(place.key(key), found, "", "write bindings as texts")
+            yield finding("unsent-binding", place.key(key), found, "", "write bindings as texts")
         elif key in _DROPPED and internals.is_binding(value):
-            yield UNSENT_BINDING.problem(place.key(key), f"{_text(value)}, a binding, which azure-ai-ml does not send")
+            found = f"{_text(value)}, a binding, which azure-ai-ml does not send"
+            yield finding("unsent-binding", place.key(key), found)
 
 
 def _of_section(key: str, value: Any, place: StepPlace) -> Iterator[Problem]:
@@ -116,3 +123,23 @@ def _text(value: Any) -> str:
     # The SDK refuses some expressions when they are written as texts.
     except Exception:
         return "an expression"
+
+
+def bound_counts(sections: Mapping[str, Any]) -> list[tuple[tuple[str, str], Any]]:
+    """Return the keys with a binding that azure-ai-ml refuses in a component's resources and distribution: of numbers
+    any, of texts those that are objects of the DSL.
+
+    sections: mappings, or objects of azure-ai-ml
+    """
+    found = []
+    for (section, name), kind in _BOUND_ON_STEPS.items():
+        settings = sections.get(section)
+        value = settings.get(name) if isinstance(settings, Mapping) else getattr(settings, name, None)
+        if "${{" in str(value) and not (kind == "text" and isinstance(value, str)):
+            found.append(((section, name), value))
+    return found
+
+
+def count_problem(where: str, value: Any) -> Problem:
+    """Return the error of a binding in place of a value."""
+    return finding("count-binding", where, f"{value}, a binding", "a value")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.contract.templating import PRIMITIVES, Primitive
-from allranks.errors import InputError, Level, Location, Problem
+from allranks.errors import InputError, Level, Location, Problem, Rule
 from allranks.sdk import (
     bounded_yaml,
     component_job,
@@ -24,9 +24,9 @@ from allranks.sdk import (
 )
 from allranks.sdk.component_job import ComponentFile
 from allranks.sdk.paths import is_remote, shown
-from allranks.sdk.rules import IGNORED_KEY, bound_counts, count_problem
 from allranks.sdk.schema_unions import MISSING_KEY
 from allranks.sdk.suppressions import Suppressions
+from allranks.sdk.unsendable import bound_counts, count_problem
 from allranks.sdk.validation_errors import described, refused, unknown_key
 from allranks.sdk.yaml_lines import YamlText
 from allranks.secrets import quoted
@@ -104,7 +104,7 @@ class YamlFile:
         keys = list(validation_errors.misspelt(f"{_kind(self.text.tree, 'job')} job", self.text.tree))
         problems = [unknown_key(where(self.text, key), meant) for key, meant in keys]
         if problems and self._loads(overrides):
-            return list(Suppressions().remaining(IGNORED_KEY.mark(problems)))
+            return list(Suppressions().remaining(Rule.named("ignored-key").mark(problems)))
         return problems
 
     def _loads(self, overrides: list[dict[str, Any]]) -> bool:

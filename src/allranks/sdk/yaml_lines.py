@@ -10,25 +10,11 @@ from typing import Any
 
 import yaml
 
-from allranks.errors import InputError, Level, Problem, Rule
+from allranks.errors import InputError, Level, Problem, finding
 from allranks.sdk import bounded_yaml
 from allranks.sdk.paths import shown
 from allranks.sdk.suppressions import Suppressions
 
-REPEATED_KEY = Rule.warning(
-    "repeated-key",
-    "A mapping has a key twice. azure-ai-ml silently uses the last one.",
-    "azure-ai-ml, load_job, which accepts the file; YAML 1.2, 3.2.1.1 Nodes: keys are unique; "
-    "Azure-Samples/multi_env_mlops, `mlops/azureml/train/pipeline.yml`, which has one",
-    "remove one of the two",
-)
-UNQUOTED_VALUE = Rule.warning(
-    "unquoted-value",
-    "YAML reads a value without quotes differently from what is written: azure-ai-ml sends False for no, 8 for 010, "
-    "750 for 12:30, and as an environment variable 1.1 for 1.10.",
-    "azure-ai-ml, load_job; YAML 1.1, whose booleans, octal and sexagesimal numbers PyYAML reads",
-    "put it in quotes",
-)
 _OTHER_NUMBER = re.compile(r"[-+]?(0[0-7_]+|\d[\d_]*(:\d+)+(\.\d*)?)")
 """An octal number, and one in base 60."""
 _VARIABLES = "environment_variables"
@@ -155,7 +141,7 @@ def _walk(
         if _is_changed(node, prefix):
             found = f"{node.value}, which YAML reads as {yaml.safe_load(node.value)}"
             fix = f'put it in quotes: "{node.value}", or write what is meant'
-            yield UNQUOTED_VALUE.problem(f"{file}:{node.start_mark.line + 1}, key {prefix}", found, "", fix)
+            yield finding("unquoted-value", f"{file}:{node.start_mark.line + 1}, key {prefix}", found, "", fix)
     if not isinstance(node, yaml.MappingNode):
         return
     seen: set[str] = set()
@@ -168,7 +154,7 @@ def _walk(
             continue
         name = f"{prefix}.{key.value}" if prefix else str(key.value)
         if key.value in seen and key.tag != _MERGE:
-            yield REPEATED_KEY.problem(place, f"duplicate key {name}", "each name once", "rename one of the two")
+            yield finding("repeated-key", place, f"duplicate key {name}", "each name once", "rename one of the two")
         seen.add(key.value)
         lines.setdefault(name, line)
         yield from _walk(value, name, lines, unquoted, file)

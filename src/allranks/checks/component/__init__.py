@@ -10,22 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from allranks.checks import Findings, Row, rules_of
+from allranks.checks import Findings, Table, apply
 from allranks.checks import plan as plan_checks
-from allranks.checks.component import environment, identity, inputs_and_outputs, values
+from allranks.checks.component import environment, identity, inputs_and_outputs
 from allranks.checks.component.subject import Subject, read_python, read_yaml
 from allranks.checks.plan.scope import of_plan
-from allranks.checks.plan.steps import DOCKERFILE_MISSING
 from allranks.errors import InputError, Problem, Rule
 from allranks.plan.graph import Step
 from allranks.plan.reader import nodes
-from allranks.sdk.rules import COUNT_BINDING, ENVIRONMENT_EMPTY, bound_counts, count_problem
 from allranks.sdk.session import quiet, session
 from allranks.sdk.specs import load
 from allranks.sdk.suppressions import Suppressions
-from allranks.sdk.yaml_lines import REPEATED_KEY, UNQUOTED_VALUE
-
-MODULE = Rule.named("module-missing")
+from allranks.sdk.unsendable import bound_counts, count_problem
 
 
 def layout(subject: Subject) -> Iterator[Problem]:
@@ -34,54 +30,39 @@ def layout(subject: Subject) -> Iterator[Problem]:
     return (count_problem(subject.place(*keys), value) for keys, value in bound_counts(sections))
 
 
-OF_COMPONENTS = (
-    Row(identity.name, identity.NAME),
-    Row(identity.version, identity.VERSION_MISSING, identity.VERSION_NUMBER, identity.VERSION),
-    Row(identity.display_name, identity.DISPLAY_NAME),
-    Row(identity.description, identity.DESCRIPTION),
-    Row(identity.tags, identity.TAG_TEXT),
-    Row(inputs_and_outputs.names, inputs_and_outputs.PORT_NAME, inputs_and_outputs.PORT_NAME_CASE),
-    Row(inputs_and_outputs.types, inputs_and_outputs.PORT_TYPE),
-    Row(inputs_and_outputs.descriptions, inputs_and_outputs.PORT_DESCRIPTION),
-    Row(inputs_and_outputs.optional_marks, inputs_and_outputs.OPTIONAL_MARK),
-    Row(values.ranges, values.RANGE_BOUND, values.RANGE_ORDER),
-    Row(values.enums, values.ENUM_OF_DATA, values.ENUM_LIST, values.ENUM_TYPE),
-    Row(
-        values.defaults,
-        *(values.DEFAULT_OF_DATA, values.DEFAULT_TYPE, values.DEFAULT_CHANGED),
-        *(values.DEFAULT_ENUM, values.DEFAULT_RANGE),
-    ),
-    Row(lambda subject: subject.warnings, REPEATED_KEY, UNQUOTED_VALUE),
+OF_COMPONENTS: Table = (
+    (identity.name, "component-name"),
+    (identity.version, "version-characters"),
+    (identity.display_name, "display-name"),
+    (identity.description, "description"),
+    (identity.tags, "tag-text"),
+    (inputs_and_outputs.names, "port-name"),
+    (inputs_and_outputs.types, "port-type"),
+    (inputs_and_outputs.descriptions, "port-description"),
+    (inputs_and_outputs.optional_marks, "optional-mark"),
+    (inputs_and_outputs.ranges, "range-bound"),
+    (inputs_and_outputs.enums, "enum-type"),
+    (inputs_and_outputs.defaults, "default-type"),
+    (lambda subject: subject.warnings, "unquoted-value"),
 )
 
-OF_COMMANDS = (
-    Row(inputs_and_outputs.command_exists, inputs_and_outputs.COMMAND_MISSING),
-    Row(inputs_and_outputs.unread, inputs_and_outputs.PORT_UNUSED),
-    Row(inputs_and_outputs.unknown, inputs_and_outputs.PORT_UNKNOWN),
-    Row(inputs_and_outputs.optional_uses, inputs_and_outputs.OPTIONAL_UNGUARDED),
-    Row(inputs_and_outputs.variables, inputs_and_outputs.COMPONENT_VARIABLES),
-    Row(
-        environment.environment,
-        *(environment.ENVIRONMENT_MISSING, environment.ENVIRONMENT_FILE, environment.ENVIRONMENT_REFERENCE),
-        *(environment.ENVIRONMENT_UNKNOWN, ENVIRONMENT_EMPTY, DOCKERFILE_MISSING),
-    ),
-    Row(environment.requirement_tags, environment.REQUIREMENT_TAG),
-    Row(environment.packages_of_choices, environment.REQUIREMENT_PACKAGE),
-    Row(environment.launch, environment.REQUIREMENT_LAUNCH),
-    Row(layout, COUNT_BINDING),
-    Row(identity.determinism, identity.DETERMINISM_UNSET),
+OF_COMMANDS: Table = (
+    (inputs_and_outputs.command_exists, "command-missing"),
+    (inputs_and_outputs.unread, "port-unused"),
+    (inputs_and_outputs.unknown, "port-unknown"),
+    (inputs_and_outputs.optional_uses, "optional-unguarded"),
+    (inputs_and_outputs.variables, "component-variables"),
+    (environment.environment, "environment-missing"),
+    (environment.requirement_tags, "requirement-tag"),
+    (environment.packages_of_choices, "requirement-package"),
+    (environment.launch, "requirement-launch"),
+    (layout, "count-binding"),
+    (identity.determinism, "determinism-unset"),
 )
 """Additional rules for a component with a command. A pipeline component has none."""
 
-OF_ALL = (Row(identity.unique_names, identity.DUPLICATE_NAME),)
+OF_ALL: Table = ((identity.unique_names, "duplicate-name"),)
 """Rules of all components that are checked together."""
-
-
-def catalogue() -> tuple[Rule, ...]:
-    """Return every rule about components. Those of pipelines apply to a component by itself too."""
-    own = (*rules_of(OF_COMPONENTS, OF_COMMANDS, OF_ALL), MODULE)
-    of_plans = (COUNT_BINDING, ENVIRONMENT_EMPTY, DOCKERFILE_MISSING, REPEATED_KEY, UNQUOTED_VALUE)
-    return tuple(rule for rule in own if rule not in of_plans)
 
 
 def check(specs: Sequence[Path], *, by_themselves: bool = True) -> Findings:
@@ -100,14 +81,14 @@ def check(specs: Sequence[Path], *, by_themselves: bool = True) -> Findings:
             of_spec, problems = _of_spec(spec, by_themselves=by_themselves)
             subjects += of_spec
             found += problems
-    found += (problem for row in OF_ALL for problem in row(subjects))
+    found += apply(OF_ALL, subjects)
     return Findings(Suppressions().remaining(found))
 
 
 def of_subject(subject: Subject) -> list[Problem]:
     """Return what the rules find in one component."""
-    table = OF_COMPONENTS if subject.is_pipeline else OF_COMPONENTS + OF_COMMANDS
-    return [problem for row in table for problem in row(subject)]
+    of_commands = () if subject.is_pipeline else OF_COMMANDS
+    return [*apply(OF_COMPONENTS, subject), *apply(of_commands, subject)]
 
 
 def _of_spec(spec: Path, *, by_themselves: bool) -> tuple[list[Subject], list[Problem]]:
@@ -161,6 +142,6 @@ def _of_sdk(sdk_problems: Sequence[Problem], found: Sequence[Problem], spec: Pat
         if problem.where.partition(", key ")[0] in places or (found and problem.where == str(spec)):
             continue
         if problem.found.startswith("ModuleNotFoundError"):
-            yield from MODULE.mark([replace(problem, fix=MODULE.fix)])
+            yield from Rule.named("module-missing").mark([replace(problem, fix=Rule.named("module-missing").fix)])
         else:
-            yield from plan_checks.SDK.mark([problem])
+            yield from Rule.named("azure-ai-ml").mark([problem])

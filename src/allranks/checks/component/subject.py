@@ -17,7 +17,7 @@ from typing import Any
 from allranks.catalog.declared_ports import PortSpec, port_specs
 from allranks.catalog.find import describe
 from allranks.contract.templating import used_names
-from allranks.errors import Problem, Rule
+from allranks.errors import Problem, finding
 from allranks.sdk import yaml_lines
 from allranks.sdk.yaml_lines import at
 
@@ -75,9 +75,9 @@ class Subject:
     unquoted: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[Problem, ...] = ()
 
-    def report(self, rule: Rule, keys: tuple[str, ...], found: str, expected: str, fix: str = "") -> Problem:
-        """Return a finding in one key. fix: by default the rule's"""
-        return rule.problem(self.place(*keys), found, expected, fix)
+    def report(self, code: str, keys: tuple[str, ...], found: str, expected: str, fix: str = "") -> Problem:
+        """Return a finding of a rule at a key. fix: by default the rule's"""
+        return finding(code, self.place(*keys), found, expected, fix)
 
     def in_quotes(self, value: Any, *keys: str) -> str:
         """Return the fix for a value that is not a text, with what the file has."""

@@ -7,18 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from allranks.checks.plan.scope import Scope
-from allranks.errors import Problem, Rule
+from allranks.errors import Problem, finding
 from allranks.plan import literals, values
 from allranks.plan.graph import Node, Step
 from allranks.plan.literals import meant, number_with_point, one_of
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, Reference, Text, references
 from allranks.secrets import quoted
-
-BINDING = Rule.named("binding")
-
-DANGLING = Rule.named("dangling-binding")
-
-INTEGER = Rule.named("number-for-integer")
 
 _ACCEPTS = {"integer": {"integer"}, "number": {"number", "integer"}, "boolean": {"boolean"}, "string": PRIMITIVES}
 """Primitive port type -> types that may be bound to it. Data may be bound to any data port, as on Azure ML."""
@@ -45,7 +39,7 @@ def binding(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
         # azure-ai-ml sends a number to an integer. The value of a pipeline's input is checked as every other.
         if (kind, port.type) == _WHOLE_NUMBER:
             if not isinstance(reference, GraphInput):
-                yield INTEGER.problem(where, f"{called(scope, reference)} is a number", "an integer")
+                yield finding("number-for-integer", where, f"{called(scope, reference)} is a number", "an integer")
         elif not fits(kind, port.type):
             found = f"{called(scope, reference)} is {article(kind)}, and is bound to {article(port.type)}"
             types = _ACCEPTS.get(port.type)
@@ -77,18 +71,18 @@ def dangling(scope: Scope, where: str, reference: Reference) -> Iterator[Problem
             expected = one_of(known, f"{scope.name} has no inputs")
             found = f"{scope.name} has no input {reference.name}"
             fix = meant(reference.name, known) or f"declare {reference.name} in the inputs of {scope.name}"
-            yield DANGLING.problem(where, found, expected, fix)
+            yield finding("dangling-binding", where, found, expected, fix)
         return
     nodes = scope.graph.by_name
     if reference.node not in nodes:
         found = f"there is no step {reference.node}"
-        yield DANGLING.problem(where, found, one_of(nodes, ""), meant(reference.node, nodes))
+        yield finding("dangling-binding", where, found, one_of(nodes, ""), meant(reference.node, nodes))
         return
     known = [port.name for port in nodes[reference.node].outputs]
     if reference.name not in known:
         expected = one_of(known, "the step has no outputs")
         found = f"step {reference.node} has no output {reference.name}"
-        yield DANGLING.problem(where, found, expected, meant(reference.name, known))
+        yield finding("dangling-binding", where, found, expected, meant(reference.name, known))
 
 
 def _missing(scope: Scope, where: str, port: Input) -> Iterator[Problem]:
@@ -121,8 +115,6 @@ def article(kind: str) -> str:
     """Return a type with its article."""
     return f"an {kind}" if kind[0] in "aeio" else f"a {kind}"
 
-
-NAMES = Rule.named("name")
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 _NAME_EXPECTED = "letters, digits, _, - and ., beginning with a letter, digit or _"
@@ -169,9 +161,6 @@ def _wrong_names(where: str, names: Iterable[str]) -> Iterator[Problem]:
             yield Problem(where, f"{name!r} cannot be a name", _NAME_EXPECTED, "rename it")
 
 
-LOST_VALUE = Rule.named("lost-value")
-
-
 def lost_value(scope: Scope, node: Node | None, port: Input) -> Iterator[Problem]:
     """Yield a warning if the value of an input of a node, or of the pipeline, does not get to Azure ML."""
     if port.on_azure and isinstance(port.value, Literal):
@@ -200,7 +189,7 @@ def value_of_input(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
             value = _without_macros(source, bound.value)
             whose = f"input {name} of {scope.name} is "
             if (source.type, port.type) == _WHOLE_NUMBER and not literals.fits(value, port.type):
-                yield INTEGER.problem(where, f"{whose}{quoted(name, value)}", "a whole number")
+                yield finding("number-for-integer", where, f"{whose}{quoted(name, value)}", "a whole number")
             elif not list(literals.wrong("", source, value, "")):
                 yield from literals.wrong(where, port, value, scope.set_input(name, "VALUE"), whose)
 

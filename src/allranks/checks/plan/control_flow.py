@@ -9,18 +9,15 @@ from collections.abc import Iterator
 from allranks.checks.plan import data
 from allranks.checks.plan.bindings import article, dangling, fits
 from allranks.checks.plan.scope import Scope
-from allranks.errors import Problem, Rule
+from allranks.errors import Problem, finding
 from allranks.plan import literals
 from allranks.plan.graph import Condition, DoWhile, ParallelFor, Sweep
 from allranks.plan.literals import meant, one_of
 from allranks.plan.ports import PRIMITIVES, GraphInput, Input, Literal, Path, references
 from allranks.plan.sweep import DISTRIBUTIONS, MOST_TRIALS, EarlyTermination, Parameter, value_of
 
-CONTROL_FLOW = Rule.named("control-flow")
-
 LIMIT = 1000
 """Maximum iterations of a do_while loop (azure-ai-ml's DO_WHILE_MAX_ITERATION)."""
-CYCLE = Rule.named("cycle")
 
 
 def condition(scope: Scope, node: Condition) -> Iterator[Problem]:
@@ -151,9 +148,6 @@ def cycles(scope: Scope) -> Iterator[Problem]:
                 stack.append(iter(needs[name]))
 
 
-SWEEP = Rule.named("sweep")
-UNREAD = Rule.named("unread-parameter")
-
 _OF_ALGORITHM = {"grid": ("choice",), "bayesian": ("choice", "uniform", "quniform")}
 """The distributions that an algorithm samples, if not all of them."""
 
@@ -178,7 +172,7 @@ def sweep(scope: Scope, node: Sweep) -> Iterator[Problem]:
         elif parameter.name not in ports:
             expected = f"an input of its component, or ${{{{search_space.{parameter.name}}}}} in its command"
             fix = meant(parameter.name, ports.keys() - node.sampled)
-            yield UNREAD.problem(where, f"the trial does not read {parameter.name}", expected, fix)
+            yield finding("unread-parameter", where, f"the trial does not read {parameter.name}", expected, fix)
         elif not impossible:
             yield from _unfit(where, node, parameter, ports[parameter.name])
     limits = node.limits

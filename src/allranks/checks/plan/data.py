@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from allranks.checks.plan.scope import Scope, of_plan
 from allranks.contract.templating import used_placeholders
-from allranks.errors import Level, Problem, Rule
+from allranks.errors import Level, Problem, Rule, finding
 from allranks.plan import file_tree
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import line_for
@@ -16,11 +16,6 @@ from allranks.plan.literals import one_of
 from allranks.plan.output_paths import graph_output_paths, output_path_of, output_paths_of
 from allranks.plan.ports import FILE_TYPES, PRIMITIVES, GraphOutput, Input, NodeOutput, Output, Path
 from allranks.sdk import paths
-
-DATA = Rule.named("data")
-OTHER_KIND = Rule.named("file-for-folder")
-
-UNMAPPED_OUTPUT = Rule.named("unmapped-output")
 
 _OF_FILES = {"uri_file", "custom_model", "path"}
 _PLACEHOLDERS = ("name", "output_name", "default_datastore")
@@ -63,7 +58,7 @@ def _unmapped(where: str, uri: str) -> Iterator[Problem]:
     line = line_for(asset)
     found = f"{asset.kind} {asset.name or asset.path} is not mapped, so the output stays in the run's folder"
     fix = f"add to allranks.yaml:\n{line.section}:\n  {line}"
-    yield UNMAPPED_OUTPUT.problem(where, found, "a folder of this machine for it", fix)
+    yield finding("unmapped-output", where, found, "a folder of this machine for it", fix)
 
 
 def written_twice(plan: Plan) -> Iterator[Problem]:
@@ -134,6 +129,6 @@ def wrong_path(where: str, port: Input, value: Path, here: bool, fix: str) -> It
         found, expected = ("folder", "file") if is_folder else ("file", "folder")
         problem = Problem(where, f"{paths.shown(path)} is a {found}", f"a {expected} ({port.type})", fix)
         is_uploaded = value.is_relative and (value.type or port.type) in ("uri_file", "uri_folder")
-        yield from OTHER_KIND.mark([problem]) if is_uploaded else [problem]
+        yield from Rule.named("file-for-folder").mark([problem]) if is_uploaded else [problem]
     elif not os.access(path, os.R_OK | (os.X_OK if is_folder else 0)):
         yield Problem(where, f"{paths.shown(path)} cannot be read: permission denied", "data that you may read", fix)

@@ -16,12 +16,9 @@ from allranks.contract.mpi import OPEN_MPI, Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.requirements import LAUNCH, PER_NODE
 from allranks.contract.single import Single
-from allranks.errors import Problem, Rule
+from allranks.errors import Problem, Rule, finding
 from allranks.plan.graph import Step
 
-NESTED = Rule.named("nested-launcher")
-DEEPSPEED = Rule.named("deepspeed-launcher")
-INSTANCES_APART = Rule.named("instances-apart")
 _JOINS = re.compile(r"--(?:node|machine)[_-]rank\b|--rdzv|--config_file\b|\bPET_")
 """What tells a launcher how to join those of the other instances."""
 _SHELLS = frozenset({".", "bash", "dash", "sh", "source"})
@@ -78,15 +75,15 @@ def nested(_scope: Scope, step: Step) -> Iterator[Problem]:
     if processes > 1 or (isinstance(step.distribution, Mpi) and by_ssh):
         ranks = "rank" if processes == 1 else f"of the {processes} ranks of an instance"
         found = f"{launcher} in a step of distribution {step.distribution.type}: each {ranks} starts its own"
-        yield NESTED.problem("command", found, "one launcher: Azure ML's, or that of the command", _nested_fix(step))
+        yield Problem("command", found, "one launcher: Azure ML's, or that of the command", _nested_fix(step))
     elif launcher == "deepspeed" and by_ssh and step.instance_count > 1:
         found = f"the launcher of DeepSpeed on {step.instance_count} instances: it starts ranks on the first one only"
-        yield DEEPSPEED.problem("command", found, "a launch that does not need a hostfile")
+        yield finding("deepspeed-launcher", "command", found, "a launch that does not need a hostfile")
 
 
 def _nested_fix(step: Step) -> str:
     if not isinstance(step.distribution, Mpi):
-        return NESTED.fix
+        return Rule.named("nested-launcher").fix
     if processes_per_instance(step.distribution) > 1:
         return "start the script with python: mpirun has started every rank"
     return "start the script with python, and set process_count_per_instance to the number of ranks for mpirun to start"
@@ -103,16 +100,12 @@ def instances_apart(_scope: Scope, step: Step) -> Iterator[Problem]:
         if isinstance(step.distribution, Mpi):
             rank, distribution = "$OMPI_COMM_WORLD_RANK", ", or use the distribution pytorch"
         option = "--machine_rank" if launcher == "accelerate launch" else "--node-rank"
-        yield INSTANCES_APART.problem(
-            "command",
-            f"{launcher} on {step.instance_count} instances, without the instance's rank: each instance trains alone",
-            "one launch of all instances",
-            f"start the script with python, and set process_count_per_instance to the number of GPUs{distribution}; "
-            f"or pass {launcher} {option} {rank}, the number of instances and the address of the first",
-        )
+        found = f"{launcher} on {step.instance_count} instances, without the instance's rank"
+        found += ": each instance trains alone"
+        fix = f"start the script with python, and set process_count_per_instance to the number of GPUs{distribution}; "
+        fix += f"or pass {launcher} {option} {rank}, the number of instances and the address of the first"
+        yield Problem("command", found, "one launch of all instances", fix)
 
-
-MPI_VARIABLE = Rule.named("mpi-variable")
 
 _OF_RANK = {"RANK": OPEN_MPI.rank, "LOCAL_RANK": OPEN_MPI.local_rank, "WORLD_SIZE": OPEN_MPI.world_size}
 PYTORCH_ONLY = (*_OF_RANK, "NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
@@ -124,7 +117,6 @@ _AS_NODE_RANK = re.compile(
 )
 _SETS_ANY = frozenset({".", "eval", "source"})
 """Programs after which any variable may be set."""
-LOCAL_RANK = Rule.named("rank-expanded-once")
 _BY_LAUNCHER = frozenset({"RANK", "LOCAL_RANK"})
 """The variables that a launcher sets for each rank that it starts."""
 
@@ -139,7 +131,7 @@ def mpi_variables(_scope: Scope, step: Step) -> Iterator[Problem]:
     if match and (match["name"] != OPEN_MPI.rank or processes_per_instance(step.distribution) > 1):
         found = f"${match['name']} as the rank of the instance in {place}: it is the rank of a process"
         expected = "the rank of the instance"
-        yield MPI_VARIABLE.problem("command", found, expected, f"write {_node_rank(step)}")
+        yield finding("mpi-variable", "command", found, expected, f"write {_node_rank(step)}")
 
 
 def _not_set(step: Step) -> Iterator[Problem]:
@@ -152,7 +144,7 @@ def _not_set(step: Step) -> Iterator[Problem]:
         if name in names and name not in step.environment_variables and not _sets(step.command, name):
             found = f"${name}, which is empty: Azure ML sets it for the distribution pytorch, and mpirun does not"
             fix = f"use {_instead(step, name)}, or the distribution pytorch"
-            yield MPI_VARIABLE.problem("command", found, "a variable that an MPI job has", fix)
+            yield finding("mpi-variable", "command", found, "a variable that an MPI job has", fix)
 
 
 def _sets(command: str, name: str) -> bool:
@@ -186,12 +178,7 @@ def expanded_once(_scope: Scope, step: Step) -> Iterator[Problem]:
     if name:
         found = f"${name} in front of the ranks that {launcher or 'the command'} starts: it is expanded once"
         fix = f'read it in the script: os.environ["{name}"]'
-        yield LOCAL_RANK.problem("command", found, f"no ${name} in the command", fix)
-
-
-RANK_VARIABLE = Rule.named("rank-variable")
-OPTION_LINE = Rule.named("option-line")
-LINE_ENDS = Rule.named("line-ends")
+        yield finding("rank-expanded-once", "command", found, f"no ${name} in the command", fix)
 
 
 def rank_variables(_scope: Scope, step: Step) -> Iterator[Problem]:
@@ -209,17 +196,18 @@ def rank_variables(_scope: Scope, step: Step) -> Iterator[Problem]:
             where, value = "command", assigned.get(name)
         if isinstance(value, str) and "$" not in value and (name, value) != ("WORLD_SIZE", world):
             found = f"{name} is {value} in every rank, below the distribution {step.distribution.type}"
-            yield RANK_VARIABLE.problem(where, found, "the value that the launch gives to each rank")
+            yield finding("rank-variable", where, found, "the value that the launch gives to each rank")
 
 
 def option_lines(_scope: Scope, step: Step) -> Iterator[Problem]:
     found = next((each.program for each in simple_commands(step.command) if each.program.startswith("--")), "")
     if found:
-        yield OPTION_LINE.problem("command", f"a line that begins with {found}", "options on the line of their program")
+        expected = "options on the line of their program"
+        yield finding("option-line", "command", f"a line that begins with {found}", expected)
 
 
 def line_ends(_scope: Scope, step: Step) -> Iterator[Problem]:
     for name, text, by_shell in _scripts(step):
         if "\r\n" in text if by_shell else text.startswith("#!") and "\r\n" in text[: text.find("\n") + 1]:
-            fix = LINE_ENDS.fix.replace("FILE", name)
-            yield LINE_ENDS.problem("command", f"{name}, whose lines end with \\r\\n", "lines that end with \\n", fix)
+            fix = Rule.named("line-ends").fix.replace("FILE", name)
+            yield Problem("command", f"{name}, whose lines end with \\r\\n", "lines that end with \\n", fix)

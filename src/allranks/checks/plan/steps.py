@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import os
 import re
@@ -16,22 +17,15 @@ from allranks.contract.requirements import LAUNCH, Requirement, launch_problem, 
 from allranks.contract.single import Single
 from allranks.contract.templating import is_closed, used_names, wire
 from allranks.contract.variables import ELASTIC_INSTANCES, elastic_instances
-from allranks.errors import InputError, Problem, Rule
-from allranks.plan.graph import Node, StandIn, Step
+from allranks.errors import InputError, Problem, finding
+from allranks.plan import mltable
+from allranks.plan.graph import Node, Parallel, StandIn, Step
 from allranks.plan.literals import meant, one_of
 from allranks.plan.ports import Input, Literal
+from allranks.plan.ports import Path as DataPath
 from allranks.plan.requirement_files import packages
 from allranks.sdk.paths import shown
-from allranks.sdk.rules import WRONG_REFERENCE
 
-COMMAND = Rule.named("command")
-
-DOCKERFILE_MISSING = Rule.named("dockerfile-missing")
-NOT_RUN_HERE = Rule.named("not-run-here")
-DROPPED_ENVIRONMENT = Rule.named("ignored-environment")
-
-IGNORED_VARIABLES = Rule.named("ignored-variables")
-MISSPELT_REFERENCE = Rule.named("misspelt-reference")
 _NEARLY = re.compile(
     r"\$\{\{\s*[^\s{}]*\s*}}|(?:\$?(?P<open>\{{1,3}|\()\s*|\$)"
     r"(?P<name>(?:parent\.(?:jobs\.[\w-]+\.)?)?(?P<kind>inputs|outputs)\.(?P<port>[\w-]+))(?(open)\s*(?:}{1,3}|\)))"
@@ -80,8 +74,6 @@ def quotes(scope: Scope, step: Step) -> Iterator[Problem]:
             expected = f"a text without ', because the command has {port.name} in single quotes"
             yield Problem(scope.key(step, f"inputs.{port.name}"), str(value.value), expected, 'use " in its place')
 
-
-LAYOUT = Rule.named("layout")
 
 MOST_INSTANCES = 65_000
 MOST_CONNECTED_INSTANCES = 4_000
@@ -141,9 +133,6 @@ def _too_many(scope: Scope, step: Step) -> Iterator[Problem]:
         yield Problem(where, f"{processes:,}", expected, "set it to the number of GPUs of an instance")
 
 
-REQUIREMENT = Rule.named("requirement")
-
-
 def requirement(scope: Scope, step: Step) -> Iterator[Problem]:
     """Yield a launch that does not fit, and chosen values whose packages the environment lacks.
 
@@ -189,10 +178,10 @@ def inline_environment(scope: Scope, step: Step) -> Iterator[Problem]:
     described = environment.image or environment.conda or environment.context
     if environment.name and not (environment.version or environment.registry or described):
         expected = f"azureml:{environment.name}:VERSION or azureml:{environment.name}@latest"
-        yield WRONG_REFERENCE.problem(where, f"{environment} has no version and no label", expected)
+        yield finding("asset-reference", where, f"{environment} has no version and no label", expected)
     if environment.folder and not os.path.isfile(Path(environment.folder, environment.dockerfile)):
         found = f"no {environment.dockerfile} in {shown(environment.folder)}"
-        yield DOCKERFILE_MISSING.problem(where, found, "a build context")
+        yield finding("dockerfile-missing", where, found, "a build context")
 
 
 def not_run_here(scope: Scope, node: StandIn) -> Iterator[Problem]:
@@ -246,3 +235,90 @@ def dropped_environment(scope: Scope, step: Step) -> Iterator[Problem]:
             "load the component again, and set the environment of that",
             code="ignored-environment",
         )
+
+
+LOGGING_LEVELS = ("DEBUG", "INFO", "WARN", "WARNING", "ERROR", "CRITICAL")
+
+_LEAST = {
+    "max_concurrency_per_instance": 1,
+    "mini_batch_size": 1,
+    "error_threshold": -1,
+    "mini_batch_error_threshold": -1,
+    "retry_settings.max_retries": 0,
+    "retry_settings.timeout": 1,
+}
+
+
+def parallel(scope: Scope, step: Step) -> Iterator[Problem]:
+    if (settings := step.parallel) is None:
+        return
+    yield from _ports(scope, step, settings)
+    values = (
+        *(settings.max_concurrency, settings.mini_batch_size, settings.error_threshold),
+        *(settings.mini_batch_error_threshold, settings.max_retries, settings.timeout),
+    )
+    for (key, least), value in zip(_LEAST.items(), values, strict=True):
+        if value is not None and value < least:
+            yield Problem(scope.key(step, key), str(value), f"at least {least}")
+    if settings.logging_level not in LOGGING_LEVELS:
+        yield Problem(scope.key(step, "logging_level"), settings.logging_level, one_of(LOGGING_LEVELS, ""))
+    if step.code is not None:
+        yield from _script(scope, step, settings.entry_script, Path(step.code.folder))
+    if scope.here:
+        yield from _tables(scope, step, settings)
+
+
+def _ports(scope: Scope, step: Step, settings: Parallel) -> Iterator[Problem]:
+    where, inputs = scope.key(step, "input_data"), [port.name for port in step.inputs]
+    if not settings.data:
+        found = settings.input_data or "it is empty"
+        yield Problem(where, found, "the input to divide, such as ${{inputs.data}}")
+    for name in settings.data:
+        if name not in inputs:
+            yield Problem(where, f"there is no input {name}", one_of(inputs, "an input that the step declares"))
+    for used in used_names(settings.append_row_to):
+        outputs = [port.name for port in step.outputs]
+        if used.kind != "outputs" or used.name not in outputs:
+            expected = one_of(outputs, "an output that the step declares")
+            yield Problem(scope.key(step, "task.append_row_to"), f"{used} is not an output of the step", expected)
+
+
+def _script(scope: Scope, step: Step, entry: str, code: Path) -> Iterator[Problem]:
+    where, file = scope.key(step, "task.entry_script"), code / entry
+    if not entry or not os.path.isfile(file):
+        found = f"{entry} is not in the code" if entry else "it is empty"
+        yield Problem(where, found, "a Python file, relative to the code")
+        return
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError):
+        return  # it may be written for another Python than this one; a worker reports the line
+    if not _binds(tree.body, "run"):
+        yield Problem(where, f"{entry} defines no function run", "def run(mini_batch):", "define it in the script")
+
+
+def _binds(body: list[ast.stmt], name: str) -> bool:
+    """Return whether statements may bind a name."""
+    for node in (inner for statement in body for inner in ast.walk(statement)):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name:
+            return True
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            if any((alias.asname or alias.name) in (name, "*") for alias in node.names):
+                return True
+        elif isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
+            return True
+    return False
+
+
+def _tables(scope: Scope, step: Step, settings: Parallel) -> Iterator[Problem]:
+    for port in step.inputs:
+        value = scope.value(port.value)
+        if port.name in settings.data and isinstance(value, DataPath):
+            try:
+                table = mltable.read(Path(value.path))
+            except OSError as error:
+                yield Problem(scope.key(step, f"inputs.{port.name}"), str(error), "an MLTable that can be read")
+                continue
+            if table is None and port.type == "mltable" and os.path.isdir(Path(value.path)):
+                found = f"{value.path} has no file {mltable.NAME}"
+                yield Problem(scope.key(step, f"inputs.{port.name}"), found, "a folder with one")

@@ -21,7 +21,6 @@ from allranks.plan.assets.asset_id import AssetId
 from allranks.plan.assets.mapping_file import Entry, MappingFile
 from allranks.sdk.paths import is_downloadable, is_remote, nearest, shown
 from allranks.sdk.request import ComponentRequest
-from allranks.sdk.rules import UNKNOWN_FORM, WRONG_REFERENCE
 
 _SECTIONS = {kind: section for section, kind in mapping_file.SECTIONS.items()}
 _SECTIONS[asset_id.STORAGE] = "data"
@@ -264,7 +263,7 @@ def line_for(asset: AssetId) -> Line:
 def _parsed(text: str, kind: str, where: str) -> AssetId:
     is_data = kind in (asset_id.DATA, asset_id.MODEL)
     is_uri = text.startswith("azureml://" if is_data else "azureml://registries/")
-    rule = UNKNOWN_FORM if is_uri else WRONG_REFERENCE
+    rule = Rule.named("asset-id" if is_uri else "asset-reference")
     try:
         asset = asset_id.parse(text, kind)
     except ValueError as error:

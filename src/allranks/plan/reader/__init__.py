@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.contract.templating import Primitive
-from allranks.errors import InputError, Location, Problem
+from allranks.errors import InputError, Location, Problem, finding
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import AssetLookup, Registered
 from allranks.plan.graph import Plan
@@ -24,7 +24,6 @@ from allranks.sdk.paths import require_file, shown
 from allranks.sdk.python_file import PythonFile
 from allranks.sdk.python_job import DslFile, PythonJob
 from allranks.sdk.request import ComponentRequest, JobRequest
-from allranks.sdk.rules import NO_COMPUTE
 from allranks.sdk.suppressions import Suppressions
 from allranks.sdk.yaml_job import YamlFile
 from allranks.sdk.yaml_lines import with_key_lines
@@ -78,7 +77,7 @@ def _no_compute(job: JobRequest, source: str) -> tuple[Problem, ...]:
         return ()
     where = f"key settings.default_compute{f' ({shown(source)})' if source else ''}"
     found = f"no compute is given for step{'s' if steps[1:] else ''} {', '.join(steps)}"
-    problem = NO_COMPUTE.problem(where, found, "a cluster, or serverless")
+    problem = finding("no-compute", where, found, "a cluster, or serverless")
     return Suppressions().remaining(with_key_lines([problem], source))
 
 

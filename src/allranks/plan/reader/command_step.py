@@ -16,7 +16,7 @@ from allranks.contract import requirements
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.launch import Distribution
 from allranks.contract.single import Single
-from allranks.errors import InputError, Location, Problem, StepPlace
+from allranks.errors import InputError, Location, Problem, StepPlace, finding
 from allranks.plan.assets import asset_id
 from allranks.plan.environment import NO_ENVIRONMENT
 from allranks.plan.graph import Code, Parallel, Step
@@ -26,7 +26,6 @@ from allranks.plan.reader.context import Context, integer, known_value, value_of
 from allranks.sdk import yaml_lines
 from allranks.sdk.paths import shown
 from allranks.sdk.request import CodeRequest, ComponentRequest, NodeRequest
-from allranks.sdk.rules import NO_ENVIRONMENT as NO_ENVIRONMENT_NAMED
 from allranks.sdk.runtime_copy import command_uses_runtime
 from allranks.sdk.uploads import code_at, code_elsewhere, code_of
 from allranks.sdk.validation_errors import unknown_distribution
@@ -54,7 +53,7 @@ def read(name: str, node: NodeRequest, component: ComponentRequest, context: Con
     instances = integer(resources.get("instance_count"), "resources.instance_count", place, context)
     environment = environments.local(component.environment, place, context)
     if component.environment is None and not (component.file or context.alone):
-        context.problems.append(NO_ENVIRONMENT_NAMED.problem(place.key("environment"), "the step has no environment"))
+        context.problems.append(finding("no-environment", place.key("environment"), "the step has no environment"))
     # azure-ai-ml sends those of the node, never those of its component.
     variables = _variables(body.get("environment_variables") or {})
     _check_compute(body.get("computeId"), place, context)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem, StepPlace
+from allranks.errors import InputError, Problem, StepPlace, finding
 from allranks.plan import digest
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.mapping_file import interpreter_in
@@ -20,7 +20,6 @@ from allranks.sdk.build_context import DOCKERFILE, context_of
 from allranks.sdk.compilation import environment_request
 from allranks.sdk.paths import shown
 from allranks.sdk.request import EnvironmentRequest
-from allranks.sdk.rules import ENVIRONMENT_EMPTY
 
 
 def local(environment: EnvironmentRequest | str | None, place: StepPlace, context: Context) -> Environment:
@@ -52,7 +51,7 @@ def read(environment: EnvironmentRequest | str | None, place: StepPlace, context
     has_context = bool(environment.context)
     if not has_context and not environment.image:
         found = "an environment without image and build"
-        context.problems.append(ENVIRONMENT_EMPTY.problem(place.key("environment"), found, "one of them"))
+        context.problems.append(finding("environment-empty", place.key("environment"), found, "one of them"))
     return Environment(
         name=name,
         version=environment.version,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from allranks.errors import InputError, Level, Problem, did_you_mean
+from allranks.errors import InputError, Level, Problem, did_you_mean, finding
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.environment import NO_ENVIRONMENT, Environment
 from allranks.plan.graph import Graph, Plan, StandIn, Step, Sweep
@@ -19,7 +19,6 @@ from allranks.plan.walk import is_within, with_steps
 from allranks.sdk import job_kinds
 from allranks.sdk.paths import shown
 from allranks.sdk.request import ComponentRequest, JobRequest, NodeRequest
-from allranks.sdk.rules import UNKNOWN_STEP
 from allranks.sdk.suppressions import Suppressions
 from allranks.sdk.uploads import code_elsewhere
 from allranks.sdk.yaml_lines import with_key_lines
@@ -178,7 +177,7 @@ def _with_settings(graph: Graph, context: Context) -> Graph:
     for name, (_, where) in run_in.items():
         if name not in environments and not any(is_within(path, name) for path in paths):
             found, expected = f"there is no step {name}", f"one of {', '.join(paths)}"
-            context.problems.append(UNKNOWN_STEP.problem(where, found, expected, did_you_mean(name, paths)))
+            context.problems.append(finding("unknown-step", where, found, expected, did_you_mean(name, paths)))
     return graph
 
 

@@ -8,13 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from allranks.contract.templating import Primitive
-from allranks.errors import InputError, StepPlace, did_you_mean
+from allranks.errors import InputError, StepPlace, did_you_mean, finding
 from allranks.plan.assets import asset_id
 from allranks.plan.ports import PRIMITIVES, Input, Literal, NodeOutput, Output, Path, Text, Value
 from allranks.plan.reader.context import Context, pipeline_output, value_of
 from allranks.sdk.paths import is_remote, located
 from allranks.sdk.request import ComponentRequest, NodeRequest
-from allranks.sdk.rules import UNKNOWN_PORT
 
 LEFT_OUT = "azure-ai-ml leaves it out of the request, as if no value were given"
 REFUSED = "azure-ai-ml sends an empty text, which Azure ML refuses as the value of an input"
@@ -45,7 +44,7 @@ def refuse_unknown(node: NodeRequest, component: ComponentRequest, place: StepPl
             fix = did_you_mean(name, known, f"remove it, or declare it in the component's {kind}")
             expected = f"one of {', '.join(known)}" if known else ""
             found = f"the component has no {kind.removesuffix('s')} {name}"
-            context.problems.append(UNKNOWN_PORT.problem(place.key(f"{kind}.{name}"), found, expected, fix))
+            context.problems.append(finding("unknown-port", place.key(f"{kind}.{name}"), found, expected, fix))
 
 
 def pipeline_outputs(node: NodeRequest) -> Iterator[tuple[str, str]]:
