@@ -16,10 +16,10 @@ from allranks.errors import InputError, Problem, Rule, finding
 from allranks.images.find import REGISTERED
 from allranks.images.packages import conda_problems
 from allranks.sdk import bounded_yaml, internals, validation_errors
-from allranks.sdk.build_context import DOCKERFILE, dockerfile_text
 from allranks.sdk.session import quiet
 from allranks.sdk.spec_files import files_below
 from allranks.sdk.suppressions import Suppressions
+from allranks.sdk.uploads import DOCKERFILE, dockerfile_text
 from allranks.sdk.validation_errors import unknown_key
 from allranks.sdk.yaml_lines import at, read_mapping
 from allranks.secrets import is_secret_name, secrets_in

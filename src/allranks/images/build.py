@@ -13,7 +13,7 @@ from pathlib import Path
 from string import Template
 
 from allranks.errors import InputError, Problem
-from allranks.sdk.build_context import DOCKERFILE, context_of, dockerfile_text
+from allranks.sdk.uploads import DOCKERFILE, context_of, dockerfile_text
 
 ENGINES = {"buildah": "buildah", "podman": "podman", "docker": "docker.io"}
 """The programs, in order of preference, and their packages on Debian and Ubuntu. buildah needs neither a daemon nor a

@@ -1,14 +1,19 @@
-"""The environment of a step: the contents of its image, or its registered name."""
+"""The environment of a step: the contents of its image, or its registered name, and the packages that it pins."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
+import yaml
+
+from allranks.contract.requirements import normal
 from allranks.errors import InputError
 from allranks.hardware.cuda import RELEASES
-from allranks.sdk.build_context import DOCKERFILE, dockerfile_text
+from allranks.sdk import bounded_yaml
+from allranks.sdk.uploads import DOCKERFILE, dockerfile_text
 
 _NAME = re.compile(r"(?:azureml:)?(?P<name>[^:@/]+)(?::(?P<version>[^:@/]+)|@(?P<label>[^:@/]+))?")
 _REGISTRY = re.compile(
@@ -118,3 +123,33 @@ def cuda_version(environment: Environment) -> str:
 def _stated(text: str) -> str:
     match = _STATED.search(text.lower())
     return ".".join(filter(None, match.groups())) if match else ""
+
+
+PINNED, EXPECTED = "requirements.txt", "expect.yaml"
+"""The files of an environment whose packages are all known: its lock file, and what must be true inside."""
+
+_PINNED_NAME = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)", re.MULTILINE)
+
+
+def packages(folder: str) -> frozenset[str] | None:
+    """Return the normalized names of all packages of an environment, on CPUs or GPUs.
+
+    None if they are not known: the folder does not contain both a lock file and the expectations of
+    `allranks environments verify`.
+    """
+    try:
+        stamps = tuple(Path(folder, name).stat().st_mtime_ns for name in (PINNED, EXPECTED)) if folder else ()
+        return _packages(folder, stamps) if stamps else None
+    except (OSError, ValueError, yaml.YAMLError):
+        return None
+
+
+@lru_cache(maxsize=64)
+def _packages(folder: str, _stamps: tuple[int, ...]) -> frozenset[str]:
+    expected = bounded_yaml.load_file(Path(folder, EXPECTED))
+    sections = expected.values() if isinstance(expected, dict) else ()
+    # What the build compiles, such as Horovod, is in no lock file.
+    proved = {name for probes in sections if isinstance(probes, dict) for name in probes.get("packages") or ()}
+    files = (file for kind in ("requirements*", "device-*", "libraries-*") for file in Path(folder).glob(f"{kind}.txt"))
+    pinned = {name for file in files for name in _PINNED_NAME.findall(file.read_text(encoding="utf-8"))}
+    return frozenset(normal(str(name)) for name in {*pinned, *proved})

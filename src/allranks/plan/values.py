@@ -1,4 +1,4 @@
-"""Resolve the inputs of a node after the nodes that it needs have ended, and expand Azure ML's macros.
+"""Resolve the inputs and the output paths of nodes, and expand Azure ML's macros.
 
 A plan contains macros (``${{creation_context.trigger_time}}``) unexpanded, so that plans can be compared. They are
 expanded when a run starts; a resumed run has the same values.
@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from allranks.contract.templating import wire
-from allranks.plan.graph import Pipeline, Plan
-from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Path, Reference, Value
+from allranks.plan.graph import Graph, Node, Pipeline, Plan, Step
+from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Output, Path, Reference, Value, references
 
 Lookup = Callable[[Reference], str | None]
 """Returns the path or the text of a primitive that a reference resolves to; None if it has no value."""
@@ -90,3 +90,59 @@ def _filled(port: Input, values: Mapping[str, str]) -> Input:
     if port.type != "string" or not isinstance(port.value, Literal) or not isinstance(port.value.value, str):
         return port
     return replace(port, value=Literal(EXPRESSION.sub(lambda match: values[match[1]], port.value.value)))
+
+
+ARTIFACTS = "artifacts"
+"""The name of the undeclared output. One that a component declares under this name is like any other."""
+
+
+def graph_output_paths(graph: Graph, outer: Mapping[str, str]) -> dict[NodeOutput, str]:
+    """Return the paths for those outputs of nodes that are outputs of the graph.
+
+    outer: the paths that the node that contains the graph sets, by the name of the graph's output
+    """
+    paths: dict[NodeOutput, str] = {}
+    for port in graph.outputs:
+        path = outer.get(port.name) or port.path
+        if path is not None:
+            # The graph may return an output under several names. The first one with a path applies.
+            paths.setdefault(port.source, path)
+    return paths
+
+
+def output_path_of(node: Node, output: Output, passed: Mapping[NodeOutput, str]) -> str | None:
+    """Return the path that the user sets for a node's output; None if it belongs in the run's folder.
+
+    passed: what `graph_output_paths` returns for the graph
+    """
+    return passed.get(NodeOutput(node.name, output.name)) or output.path
+
+
+def output_paths_of(node: Node, passed: Mapping[NodeOutput, str]) -> dict[str, str]:
+    """Return the paths that the user sets for a node's outputs, by name, without those in the run's folder."""
+    paths = {port.name: output_path_of(node, port, passed) for port in node.outputs}
+    return {name: path for name, path in paths.items() if path is not None}
+
+
+def with_bound_artifacts(nodes: Iterable[Node]) -> list[Node]:
+    """Return the nodes of a graph. Steps whose artifacts another node reads also have the artifacts output. A folder
+    that they declare under this name holds the artifacts too."""
+    listed = list(nodes)
+    read = {
+        reference.node
+        for node in listed
+        for value in node.values()
+        for reference in references(value)
+        if isinstance(reference, NodeOutput) and reference.name == ARTIFACTS
+    }
+    return [_with_artifacts(node) if isinstance(node, Step) and node.name in read else node for node in listed]
+
+
+def _with_artifacts(step: Step) -> Step:
+    if any(port.name == ARTIFACTS for port in step.outputs):
+        outputs = (
+            replace(port, holds_artifacts=port.type == "uri_folder") if port.name == ARTIFACTS else port
+            for port in step.outputs
+        )
+        return replace(step, outputs=tuple(outputs))
+    return replace(step, outputs=(*step.outputs, Output(ARTIFACTS, "uri_folder", "rw_mount", holds_artifacts=True)))

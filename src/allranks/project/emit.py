@@ -15,8 +15,8 @@ from allranks.errors import InputError, Problem
 from allranks.project.files import create
 from allranks.project.script_job import ScriptJob
 from allranks.project.script_plan import type_of
-from allranks.sdk.build_context import context_of
 from allranks.sdk.paths import is_remote
+from allranks.sdk.uploads import context_of
 from allranks.text import count
 
 

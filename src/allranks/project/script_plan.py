@@ -16,10 +16,9 @@ from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import environments, snapshot, step_ports
 from allranks.plan.reader.context import Context
 from allranks.project.script_job import ScriptJob
-from allranks.sdk.build_context import context_of
 from allranks.sdk.compilation import name_of_file
 from allranks.sdk.session import session
-from allranks.sdk.uploads import CODE, CONTEXT, Upload, code_at
+from allranks.sdk.uploads import CODE, CONTEXT, Upload, code_at, context_of
 
 
 def name_of(job: ScriptJob) -> str:

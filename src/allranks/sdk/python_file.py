@@ -15,9 +15,9 @@ from typing import Any
 
 from allranks.errors import InputError, Level, Location, Problem
 from allranks.sdk import internals, notebook, user_code
+from allranks.sdk.notebook import SkippedStatements
 from allranks.sdk.offline_client import Find, Workspace, offline
 from allranks.sdk.session import entry
-from allranks.sdk.skipped_statements import SkippedStatements
 
 NOTEBOOK = ".ipynb"
 SUFFIXES = (".py", NOTEBOOK)

@@ -1,6 +1,6 @@
 """A job as azure-ai-ml would send it: plain data, with the places of its parts on this machine.
 
-What is not in the request is not given. The entities of azure-ai-ml end here.
+Nothing above this module reads the entities of azure-ai-ml.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import Problem
+from allranks.errors import Level, Problem
 from allranks.sdk.paths import is_remote
 
 
@@ -149,3 +149,25 @@ class JobRequest:
     dropped: frozenset[str] = frozenset()
     without_compute: tuple[str, ...] = ()
     problems: Sequence[tuple[str, str]] = ()
+
+
+NOT_RUN = {
+    "automl": "an AutoML job",
+    "data_transfer": "a data transfer that imports or exports",
+    "finetuning": "a fine-tuning job of the service",
+    "import": "an import node",
+    "spark": "a Spark node",
+    "sweep": "a sweep",
+}
+"""By type, as messages name them."""
+
+
+def not_run_name(kind: str) -> str:
+    """Return a node of a type that the local engine does not run, as messages name it."""
+    return NOT_RUN.get(kind, f"a node of type {kind}")
+
+
+def not_run(where: str, what: str) -> Problem:
+    """Return the problem of a job that does not run here."""
+    found = f"{what} does not run on this machine"
+    return Problem(where, found, "a pipeline, a command job or a sweep", code="not-run-here", level=Level.MACHINE)

@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from allranks.sdk import internals
-from allranks.sdk.build_context import context_of
 from allranks.sdk.files import copy_links
 from allranks.sdk.paths import is_remote, shown
-from allranks.sdk.uploads import code_at, command_of, merged
+from allranks.sdk.uploads import code_at, command_of, context_of, merged
 
 _MERGED = "code_with_additional_includes"
 """The SDK's own name of a merged folder."""

@@ -16,7 +16,6 @@ from allranks.sdk import (
     bounded_yaml,
     component_job,
     internals,
-    job_kinds,
     spec_files,
     specs,
     validation_errors,
@@ -24,6 +23,7 @@ from allranks.sdk import (
 )
 from allranks.sdk.component_job import ComponentFile
 from allranks.sdk.paths import is_remote, shown
+from allranks.sdk.request import NOT_RUN, not_run
 from allranks.sdk.schema_unions import MISSING_KEY
 from allranks.sdk.suppressions import Suppressions
 from allranks.sdk.unsendable import bound_counts, count_problem
@@ -148,8 +148,8 @@ def read(path: Path) -> YamlFile | ComponentFile:
         raise InputError(Problem(shown(path), found, "type: sweep", "add the line type: sweep"))
     if kind not in ("automl", "pipeline", "command", "spark", "sweep"):
         key = "type" if "type" in text.tree else "$schema"
-        what = job_kinds.NOT_RUN.get(kind, f"a job of type {kind}")
-        raise InputError(job_kinds.not_run(f"key {key} ({text.place(key)})", what))
+        what = NOT_RUN.get(kind, f"a job of type {kind}")
+        raise InputError(not_run(f"key {key} ({text.place(key)})", what))
     component = text.tree.get("component")
     if kind == "pipeline" and "jobs" not in text.tree and isinstance(component, str):
         inner = text.path.parent / component.removeprefix("file:")

@@ -15,7 +15,7 @@ from allranks.contract.requirements import LAUNCH, REQUIRES, launch_problem, req
 from allranks.contract.single import Single
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.images.find import REGISTERED, environments_folder
-from allranks.plan.requirement_files import packages
+from allranks.plan.environment import packages
 from allranks.sdk.specs import environment_name
 from allranks.sdk.yaml_lines import read_mapping
 

@@ -13,8 +13,8 @@ from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import line_for
 from allranks.plan.graph import DoWhile, Node, ParallelFor, Pipeline, Plan, Step, Sweep
 from allranks.plan.literals import one_of
-from allranks.plan.output_paths import graph_output_paths, output_path_of, output_paths_of
 from allranks.plan.ports import FILE_TYPES, PRIMITIVES, GraphOutput, Input, NodeOutput, Output, Path
+from allranks.plan.values import graph_output_paths, output_path_of, output_paths_of
 from allranks.sdk import paths
 
 _OF_FILES = {"uri_file", "custom_model", "path"}

@@ -19,11 +19,11 @@ from allranks.contract.templating import is_closed, used_names, wire
 from allranks.contract.variables import ELASTIC_INSTANCES, elastic_instances
 from allranks.errors import InputError, Problem, finding
 from allranks.plan import mltable
+from allranks.plan.environment import packages
 from allranks.plan.graph import Node, Parallel, StandIn, Step
 from allranks.plan.literals import meant, one_of
 from allranks.plan.ports import Input, Literal
 from allranks.plan.ports import Path as DataPath
-from allranks.plan.requirement_files import packages
 from allranks.sdk.paths import shown
 
 _NEARLY = re.compile(

@@ -16,10 +16,10 @@ from allranks.plan.assets.mapping_file import interpreter_in
 from allranks.plan.environment import NO_ENVIRONMENT, Environment, registered
 from allranks.plan.reader.context import Context
 from allranks.sdk import specs, yaml_lines
-from allranks.sdk.build_context import DOCKERFILE, context_of
 from allranks.sdk.compilation import environment_request
 from allranks.sdk.paths import shown
 from allranks.sdk.request import EnvironmentRequest
+from allranks.sdk.uploads import DOCKERFILE, context_of
 
 
 def local(environment: EnvironmentRequest | str | None, place: StepPlace, context: Context) -> Environment:

@@ -12,15 +12,14 @@ from typing import Any
 
 from allranks.errors import Location, Problem
 from allranks.plan.graph import DoWhile, Graph, Node, ParallelFor, Pipeline, Plan, Step, Sweep
-from allranks.plan.output_paths import with_bound_artifacts
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, NodeOutput
 from allranks.plan.reader import command_step, control_flow, registered_component, stand_in, step_ports, sweep
 from allranks.plan.reader.context import Context, value_of
 from allranks.plan.reader.settings import guessed_type
-from allranks.sdk import job_kinds
+from allranks.plan.values import with_bound_artifacts
 from allranks.sdk.compilation import component_request, node_request
 from allranks.sdk.paths import shown
-from allranks.sdk.request import ComponentRequest, NodeRequest
+from allranks.sdk.request import ComponentRequest, NodeRequest, not_run_name
 from allranks.sdk.yaml_lines import line_of
 
 
@@ -82,7 +81,7 @@ def read_node(name: str, node: NodeRequest, owner: ComponentRequest | None, cont
     folder = stand_in.folder_of(name, context)
     runs_here = not special and (node.type in STEP_READERS or node.type in CONTROL_READERS) and _is_copy(node)
     if not runs_here or (folder is not None and node.type != "if_else"):
-        what = "" if runs_here else special or job_kinds.named(node.type)
+        what = "" if runs_here else special or not_run_name(node.type)
         return stand_in.read(name, node, folder, context, what)
     if node.problems:
         context.problems += node.problems

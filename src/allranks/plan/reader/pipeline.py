@@ -16,9 +16,8 @@ from allranks.plan.reader.context import Context, Locate
 from allranks.plan.reader.nodes import declared_inputs, read_graph, read_node
 from allranks.plan.reader.sweep import is_conditional
 from allranks.plan.walk import is_within, with_steps
-from allranks.sdk import job_kinds
 from allranks.sdk.paths import shown
-from allranks.sdk.request import ComponentRequest, JobRequest, NodeRequest
+from allranks.sdk.request import ComponentRequest, JobRequest, NodeRequest, not_run, not_run_name
 from allranks.sdk.suppressions import Suppressions
 from allranks.sdk.uploads import code_elsewhere
 from allranks.sdk.yaml_lines import with_key_lines
@@ -45,7 +44,7 @@ def read(
     if isinstance(job.root, NodeRequest):
         return _job_of_one_node(job, job.root, source, replace(context, alone=True))
     where = f"job {job.name}".rstrip() + (f" ({shown(source)})" if source else "")
-    raise InputError(job_kinds.not_run(where, job_kinds.named(job.type)))
+    raise InputError(not_run(where, not_run_name(job.type)))
 
 
 def unread(job: JobRequest) -> tuple[str, ...]:
@@ -121,7 +120,7 @@ def _job_of_one_node(job: JobRequest, request: NodeRequest, source: str, context
     name = job.name
     node = read_node(name, request, None, context)
     if isinstance(node, StandIn):
-        context.problems.append(job_kinds.not_run(str(context.place(name)), node.what))
+        context.problems.append(not_run(str(context.place(name)), node.what))
     elif node is not None:
         (node,) = _with_settings(Graph((node,)), context).nodes
     if not isinstance(node, (Step, Sweep)):
