@@ -35,14 +35,14 @@ _SIZES = re.compile(r"op\.preamble\.length <= op\.nbytes\. (\d+) vs (\d+)")
 
 @dataclass(frozen=True)
 class Hang:
-    """The ranks of a step that do not move.
+    """A step whose ranks make no progress.
 
-    waiting:    those that wait for others
-    calls:      the last collective of each rank that has a recording
-    late:       the collective that some ranks have not called; None if all have called the same ones
-    behind:     the ranks that have not called it
-    groups:     the ranks that may wait, by the place where they do
-    duration:   for how long they have not moved, for messages; "" if that is not known
+    waiting:  ranks that wait for others
+    calls:    last collective of each rank that has a recording
+    late:     collective that some ranks have not called; None if all have called the same ones
+    behind:   ranks that have not called it
+    groups:   ranks that may wait, by the line at which they wait
+    duration: time without progress, for messages; "" if unknown
     """
 
     step: str
@@ -70,8 +70,7 @@ class Hang:
 
     @cached_property
     def lost(self) -> tuple[Call, Sequence[Stack]] | None:
-        """A collective that all ranks have called, and those that wait in it, so that its messages are lost; None if
-        there is none."""
+        """A collective that all ranks have called and in which some still wait, and these ranks: messages are lost."""
         late = self.late
         if late is None or not collectives.have_all_called(late.call, self.recordings):
             return None
@@ -80,7 +79,7 @@ class Hang:
 
     @property
     def others_wait(self) -> str:
-        """What the waiting ranks do, such as "ranks 1-3 wait for it in all_reduce for 300 s"."""
+        """The state of the waiting ranks, such as ``ranks 1-3 wait for it in all_reduce for 300 s``."""
         names = " or ".join(dict.fromkeys(_called(stack, self.calls) or stack.computation for stack in self.waiting))
         verb = "wait" if len(self.waiting) > 1 else "waits"
         return f"{_numbers(self.waiting)} {verb} for it in {names}{self.duration}"
@@ -99,13 +98,14 @@ def of_hang(
     seconds: float = 0,
     recordings: Sequence[Recording] = (),
 ) -> Verdict | None:
-    """Return the verdict on a step whose ranks do not move; None if no rank waits for another.
+    """Return the verdict on a step whose ranks make no progress; None if no rank waits for another.
 
-    seconds:    for which they have not moved; 0 if that is not known
-    recordings: of the ranks that have one, also of those that have ended
+    seconds:    time without progress; 0 if unknown
+    recordings: of the ranks that have one, including those that have ended
 
     The rank to blame is the one that is not in the collective: it runs other code, or has ended. If all wait, it is one
-    that has called fewer collectives, or that waits at another line than most. None is to blame if messages are lost.
+    that has called fewer collectives, or that waits at another line than most. If messages are lost, no rank is to
+    blame.
     """
     if not stacks:
         return of_recordings(step, ranks, recordings)
@@ -120,7 +120,7 @@ def of_hang(
 
 
 def _waiting(stacks: Sequence[Stack]) -> list[Stack]:
-    """Return the ranks that wait for others: in a collective, or else in a computation, if all are idle or one is at
+    """Return the ranks that wait for others in a collective; else those in a computation, if all are idle or one runs
     other code."""
     if waiting := [stack for stack in stacks if stack.collective]:
         return waiting
@@ -242,12 +242,14 @@ _RULES: tuple[Callable[[Hang], Verdict | None], ...] = (
     *(_mismatched, _joining, _absent, _ended),
     *(_in_other_groups, _late, _elsewhere, _of_lost_messages),
 )
-"""Each returns its verdict, or None if it does not apply. The first verdict counts; the last rule always has one."""
+"""Each returns its verdict, or None if it does not apply. The first verdict counts; the last rule always applies."""
 
 
 def _differ_in_group(waiting: Sequence[Stack], calls: Mapping[int, Call], *, anyhow: bool) -> bool:
-    """Return whether ranks wait in different process groups, and not one of them elsewhere than all others, if not
-    anyhow."""
+    """Return whether ranks wait in different process groups.
+
+    anyhow: whether to include the case of a single rank in another group than all others
+    """
     sizes = Counter(calls[stack.number].group for stack in waiting if stack.number in calls)
     return len(sizes) > 1 and (anyhow or len(sizes) > 2 or min(sizes.values()) > 1 or len(waiting) == 2)
 
@@ -258,7 +260,7 @@ def _in_group(stack: Stack, calls: Mapping[int, Call]) -> str:
 
 
 def of_recordings(step: str, ranks: Sequence[RankRecord], recordings: Sequence[Recording]) -> Verdict | None:
-    """Return the verdict on a step by the collectives of its ranks alone; None if all have called the same ones."""
+    """Return the verdict by the collectives of the ranks only; None if all have called the same ones."""
     if (difference := collectives.mismatch(recordings)) is not None:
         return _of_mismatch(step, ranks, (), difference)
     if (late := collectives.missing(recordings)) is None:
@@ -282,9 +284,9 @@ def _of_mismatch(step: str, ranks: Sequence[RankRecord], stacks: Sequence[Stack]
 
 
 def with_mismatch(verdict: Verdict, ranks: Sequence[RankRecord], recordings: Sequence[Recording]) -> Verdict:
-    """Return the verdict that names the different collectives that ranks have called, if they explain the failure.
+    """Return a verdict that names the different collectives that ranks have called, if they explain the failure.
 
-    verdict: blames a rank that met the consequence: a time-out, a message of the wrong size, or the end of another rank
+    verdict: blames a rank for a consequence: a time-out, a message of the wrong size, or the end of another rank
     """
     difference = collectives.mismatch(recordings)
     if difference is None and (sizes := _SIZES.search("\n".join((verdict.reason, *verdict.tail)))):
@@ -298,9 +300,9 @@ def with_mismatch(verdict: Verdict, ranks: Sequence[RankRecord], recordings: Seq
 
 
 def of_time_out(verdict: Verdict, ranks: Sequence[RankRecord], stacks: Sequence[Stack]) -> Verdict:
-    """Return the verdict on ranks that waited in vain for one that still runs: it blames that one.
+    """Return a verdict that blames the rank for which others waited in vain, if it still runs; else the given one.
 
-    verdict: blames one that waited, or lost its connection
+    verdict: blames a rank that waited, or lost its connection
     stacks:  of the ranks that still ran when the first one gave up
     """
     waited, ending = rank_list([verdict.rank or 0]), "waited for it in vain"
@@ -308,7 +310,7 @@ def of_time_out(verdict: Verdict, ranks: Sequence[RankRecord], stacks: Sequence[
     if signatures.FAILED_TO_PASS.search(verdict.reason):
         absent = [stack for stack in absent if stack.number == verdict.rank]
         waited = signatures.FAILED_TO_PASS.sub("", verdict.reason).removeprefix(", says ")
-    elif signatures.depth(verdict.reason) > 1:  # a rank that ends may have closed its connections before
+    elif signatures.depth(verdict.reason) > 1:  # a rank may close its connections before it exits
         logs = {rank.rank: rank.log for rank in ranks}
         exiting = (stack for stack in stacks if stack.is_exiting)
         absent = [stack for stack in exiting if not tracebacks.of_lines(tracebacks.last_lines(logs[stack.rank]))]
@@ -374,8 +376,8 @@ def _groups(stacks: Sequence[Stack]) -> list[list[Stack]]:
 
 
 def _are_halves(groups: Sequence[Sequence[Stack]], ranks: Sequence[RankRecord]) -> bool:
-    """Return whether one half of the ranks waits at one line and the other at another one, in the same collective, or
-    with each half on an instance of its own: the last message has reached one of them only."""
+    """Return whether the ranks wait in two halves, at different lines of the same collective, or each half on its own
+    instance: the last message has reached only one half."""
     first, *others = groups
     names = {group[0].collective or group[0].computation for group in groups}
     instance_of = {rank.rank: rank.instance_rank for rank in ranks}
