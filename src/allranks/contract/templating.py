@@ -47,7 +47,7 @@ def render(command: str, inputs: Mapping[str, str | None], outputs: Mapping[str,
     outputs: the path of each output; for a primitive output, of the file that the process writes
 
     A part ``$[[ ... ]]`` is removed if one of its inputs has no value. Parts may be nested; an inner part is removed
-    by itself. Values are inserted unchanged, including spaces and shell characters, as Azure ML does: the command must
+    on its own. Values are inserted unchanged, including spaces and shell characters, as Azure ML does: the command must
     quote them. Other expressions, such as ``${{search_space.x}}``, do not change.
 
     Raise KeyError for a name that is in neither mapping, and for an input without a value outside ``$[[ ... ]]``.
@@ -95,7 +95,7 @@ def _parse(command: str) -> tuple[_Part, ...]:
     position = 0
     for token in _TOKEN.finditer(command):
         if token["close"] and len(levels) == 1:
-            continue  # the shell's own: [[ -f x ]]
+            continue  # a test of the shell: [[ -f x ]]
         levels[-1].append(command[position : token.start()])
         position = token.end()
         if token["open"]:

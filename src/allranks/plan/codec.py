@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from cattrs.preconf.json import JsonConverter
 
 TAG = "kind"
-"""The key with the name of an object's class, in a union."""
+"""The key with the class name of an object in a union."""
 
 TAGGED: tuple[Any, ...] = (
     *(kind.settings for kind in DISTRIBUTIONS.values()),
     *(Literal, Path, GraphInput, NodeOutput, Text),
     *(Step, Pipeline, Condition, DoWhile, ParallelFor, StandIn, Sweep),
 )
-"""The classes that occur in unions or in place of their base class."""
+"""Classes that occur in unions or in place of their base class."""
 
 
 def dumps(plan: Plan) -> str:

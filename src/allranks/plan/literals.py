@@ -1,4 +1,4 @@
-"""Check literals against the type, range and choices of their ports, with suggestions for what was probably meant."""
+"""Check literals against the type, range and enum of their ports, and suggest corrections."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ _EXPRESSION = re.compile(r"\$\{\{.*?}}")
 _BINDINGS = "${{parent.inputs.NAME}} or ${{parent.jobs.STEP.outputs.NAME}}"
 MACROS = f"${{{{{values.TRIGGER_TIME}}}}} or ${{{{{values.NAME}}}}}, in a string"
 _CLOSE = 0.75
-"""The share of common letters: ``tset`` is ``test``, but ``dataset_repo_id`` is not ``dataset``."""
+"""Minimum similarity of a suggestion: ``tset`` suggests ``test``, but ``dataset_repo_id`` not ``dataset``."""
 
 _EXPONENT = re.compile(r"([+-]?\d+)[eE]([+-]?)(\d+)")
 
 
 def one_of(names: Iterable[str], none: str) -> str:
-    """Return the allowed names as text. none: the text if there are no names."""
+    """Return ``one of NAME, NAME``. none: the text if there are no names"""
     listed = ", ".join(names)
     return f"one of {listed}" if listed else none
 
 
-def meant(name: str, names: Iterable[str]) -> str:
-    """Return ``did you mean lr?``, or "" if no name differs by a few letters only."""
+def suggestion(name: str, names: Iterable[str]) -> str:
+    """Return ``did you mean lr?``; "" if no name is similar."""
     return did_you_mean(name, names, cutoff=_CLOSE)
 
 
 def number_with_point(value: object) -> str:
-    """Return how to write a number such as ``1e-8``, which is a string in YAML 1.1; "" for any other value."""
+    """Return the fix for a number such as ``1e-8``, which is a string in YAML 1.1; "" for any other value."""
     match = _EXPONENT.fullmatch(value) if isinstance(value, str) else None
     return f"write {match[1]}.0e{match[2] or '+'}{match[3]}: {value} is a string in YAML" if match else ""
 
 
 def fits(value: str | int | float | bool, kind: str) -> bool:
-    """Return whether a literal is of a type. A string that parses as a number is one: commands receive text."""
+    """Return whether a literal is of a type. Strings that parse as numbers are numbers: commands receive text."""
     if kind == "integer":
         if isinstance(value, float):
             return value.is_integer()  # azure-ai-ml accepts 3.0
@@ -64,7 +64,7 @@ def wrong(
     """Yield the problems of a literal for a port.
 
     where: the port as named in messages
-    fix:   what to do, unless another value was probably meant
+    fix:   the fix if no other value is suggested
     """
     found = f"{whose}{quoted(port.name, value)}"
     if isinstance(value, str) and (expression := _EXPRESSION.search(value)):
@@ -74,7 +74,7 @@ def wrong(
     elif not fits(value, port.type):
         yield Problem(where, found, _EXPECTED[port.type], fix, code="wrong-type")
     elif port.enum and not _is_choice(value, port):
-        similar = meant(wire(value), port.enum)
+        similar = suggestion(wire(value), port.enum)
         yield finding("value-outside-enum", where, found, one_of(port.enum, ""), similar or fix)
     elif port.type in ("integer", "number"):
         number = float(value)
@@ -85,6 +85,6 @@ def wrong(
 
 
 def _is_choice(value: str | int | float | bool, port: Input) -> bool:
-    """Return whether a value is in the enum of its port: 1 is, if the enum of a number has 1.0."""
+    """Return whether a value is in the enum of its port. Numbers are compared by value: 1 equals 1.0."""
     numbers = [float(each) for each in port.enum if fits(each, "number")] if port.type in ("integer", "number") else []
     return wire(value) in port.enum or (bool(numbers) and float(value) in numbers)

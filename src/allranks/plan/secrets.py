@@ -30,9 +30,9 @@ _STRUCTURE = frozenset({"digest", "kind", "mode", "name", "step", "type", "versi
 class Hidden:
     """A plan without its secrets.
 
-    plan:   its JSON, with ``***`` where they were
-    values: place -> the original text; a place is a JSON pointer (RFC 6901)
-    known:  the secrets, which are masked wherever else they occur, such as in the last lines of a log
+    plan:   JSON with ``***`` in place of secrets
+    values: JSON pointer (RFC 6901) -> the original text
+    known:  the secrets, which are also masked elsewhere, such as in the last lines of a log
     """
 
     plan: str
@@ -41,7 +41,8 @@ class Hidden:
 
 
 def hidden(plan: str) -> Hidden:
-    """Return the plan without its secrets: variables and inputs with a secret's name, and texts with a secret's shape.
+    """Return the plan without its secrets: variables and inputs with the name of a secret, and texts that look like
+    one.
 
     Bindings are not masked, because they are not values.
     """
@@ -59,7 +60,7 @@ def shown(tree: Any) -> Any:
 def restored(plan: str, values: Mapping[str, str], replaced: Container[str] = ()) -> str:
     """Return the plan with its secrets. Raise InputError if `values` lacks one.
 
-    replaced: names of the pipeline's inputs that get new values anyway
+    replaced: names of the pipeline's inputs that get new values
     """
     if f'"{HIDDEN}"' not in plan:
         return plan
@@ -83,7 +84,7 @@ def restored(plan: str, values: Mapping[str, str], replaced: Container[str] = ()
 
 
 def _name(tree: Any, place: str) -> str:
-    """Return the name of a secret for messages: of the port with the value, or else the last part of its place."""
+    """Return the name of a secret for messages: that of its port, or else the last part of the pointer."""
     parts = _parts(place)
     for length in range(len(parts) - 1, 0, -1):
         around = _at(tree, parts[:length])
@@ -122,7 +123,7 @@ class _Search:
         self._place: list[str | int] = []
 
     def masked(self, value: Any, *, secret: bool) -> Any:
-        """Return the tree with its secrets masked. secret: whether every text in it is one."""
+        """Return the tree with its secrets masked. secret: whether every text in it is a secret"""
         if isinstance(value, str):
             is_whole = secret and bool(value) and not (value.startswith("${{") and value.endswith("}}"))
             shown = MASK if is_whole else redact(value)

@@ -10,7 +10,7 @@ from allranks.checks.plan.scope import Scope
 from allranks.errors import Problem, finding
 from allranks.plan import literals, values
 from allranks.plan.graph import Node, Step
-from allranks.plan.literals import meant, number_with_point, one_of
+from allranks.plan.literals import number_with_point, one_of, suggestion
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, Reference, Text, references
 from allranks.secrets import quoted
 
@@ -70,19 +70,19 @@ def dangling(scope: Scope, where: str, reference: Reference) -> Iterator[Problem
         if reference.name not in known:
             expected = one_of(known, f"{scope.name} has no inputs")
             found = f"{scope.name} has no input {reference.name}"
-            fix = meant(reference.name, known) or f"declare {reference.name} in the inputs of {scope.name}"
+            fix = suggestion(reference.name, known) or f"declare {reference.name} in the inputs of {scope.name}"
             yield finding("dangling-binding", where, found, expected, fix)
         return
     nodes = scope.graph.by_name
     if reference.node not in nodes:
         found = f"there is no step {reference.node}"
-        yield finding("dangling-binding", where, found, one_of(nodes, ""), meant(reference.node, nodes))
+        yield finding("dangling-binding", where, found, one_of(nodes, ""), suggestion(reference.node, nodes))
         return
     known = [port.name for port in nodes[reference.node].outputs]
     if reference.name not in known:
         expected = one_of(known, "the step has no outputs")
         found = f"step {reference.node} has no output {reference.name}"
-        yield finding("dangling-binding", where, found, expected, meant(reference.name, known))
+        yield finding("dangling-binding", where, found, expected, suggestion(reference.name, known))
 
 
 def _missing(scope: Scope, where: str, port: Input) -> Iterator[Problem]:

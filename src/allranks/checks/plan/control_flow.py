@@ -12,7 +12,7 @@ from allranks.checks.plan.scope import Scope
 from allranks.errors import Problem, finding
 from allranks.plan import literals
 from allranks.plan.graph import Condition, DoWhile, ParallelFor, Sweep
-from allranks.plan.literals import meant, one_of
+from allranks.plan.literals import one_of, suggestion
 from allranks.plan.ports import PRIMITIVES, GraphInput, Input, Literal, Path, references
 from allranks.plan.sweep import DISTRIBUTIONS, MOST_TRIALS, EarlyTermination, Parameter, value_of
 
@@ -36,7 +36,9 @@ def condition(scope: Scope, node: Condition) -> Iterator[Problem]:
         for name in names:
             if name not in scope.graph.by_name:
                 known = [other.name for other in scope.graph.nodes if other is not node]
-                yield Problem(scope.key(node, key), f"there is no step {name}", one_of(known, ""), meant(name, known))
+                yield Problem(
+                    scope.key(node, key), f"there is no step {name}", one_of(known, ""), suggestion(name, known)
+                )
     for name in dict.fromkeys(name for name in node.then if name in node.otherwise):
         found = f"{name} is in both blocks, so it would always run"
         yield Problem(scope.of(node), found, "a step in one of the blocks", "remove it from one")
@@ -50,7 +52,7 @@ def do_while(scope: Scope, loop: DoWhile) -> Iterator[Problem]:
         yield Problem(scope.key(loop, "limits.max_iteration_count"), str(loop.limit), f"1 to {LIMIT}")
     if loop.condition and loop.condition not in outputs:
         found = f"the body {loop.body.name} has no output {loop.condition}"
-        fix = meant(loop.condition, outputs)
+        fix = suggestion(loop.condition, outputs)
         yield Problem(scope.key(loop, "condition"), found, one_of(outputs, "the body has no outputs"), fix)
     elif loop.condition and outputs[loop.condition].type not in ("boolean", "string"):
         found = f"output {loop.condition} is {article(outputs[loop.condition].type)}"
@@ -60,10 +62,10 @@ def do_while(scope: Scope, loop: DoWhile) -> Iterator[Problem]:
         where = scope.key(loop, f"mapping.{output}")
         if output not in outputs:
             found = f"the body {loop.body.name} has no output {output}"
-            yield Problem(where, found, one_of(outputs, "the body has no outputs"), meant(output, outputs))
+            yield Problem(where, found, one_of(outputs, "the body has no outputs"), suggestion(output, outputs))
         elif name not in inputs:
             found = f"the body {loop.body.name} has no input {name}"
-            yield Problem(where, found, one_of(inputs, "the body has no inputs"), meant(name, inputs))
+            yield Problem(where, found, one_of(inputs, "the body has no inputs"), suggestion(name, inputs))
         elif not fits(outputs[output].type, inputs[name].type):
             found = f"output {output} is {article(outputs[output].type)}, input {name} is {article(inputs[name].type)}"
             yield Problem(where, found, "an output that the input accepts", f"declare {output} as {inputs[name].type}")
@@ -105,7 +107,7 @@ def parallel_for(scope: Scope, loop: ParallelFor) -> Iterator[Problem]:
             place = scope.key(loop, f"items.{item.name}.{name}")
             if name not in ports:
                 found = f"the body {loop.body.name} has no input {name}"
-                yield Problem(place, found, one_of(ports, "the body has no inputs"), meant(name, ports))
+                yield Problem(place, found, one_of(ports, "the body has no inputs"), suggestion(name, ports))
                 continue
             port = ports[name]
             for reference in references(value):
@@ -171,7 +173,7 @@ def sweep(scope: Scope, node: Sweep) -> Iterator[Problem]:
             yield Problem(where, found, one_of(allowed, ""), "use one of these, or set sampling_algorithm: random")
         elif parameter.name not in ports:
             expected = f"an input of its component, or ${{{{search_space.{parameter.name}}}}} in its command"
-            fix = meant(parameter.name, ports.keys() - node.sampled)
+            fix = suggestion(parameter.name, ports.keys() - node.sampled)
             yield finding("unread-parameter", where, f"the trial does not read {parameter.name}", expected, fix)
         elif not impossible:
             yield from _unfit(where, node, parameter, ports[parameter.name])

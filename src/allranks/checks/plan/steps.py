@@ -21,7 +21,7 @@ from allranks.errors import InputError, Problem, finding
 from allranks.plan import mltable
 from allranks.plan.environment import packages
 from allranks.plan.graph import Node, Parallel, StandIn, Step
-from allranks.plan.literals import meant, one_of
+from allranks.plan.literals import one_of, suggestion
 from allranks.plan.ports import Input, Literal
 from allranks.plan.ports import Path as DataPath
 from allranks.sdk.paths import shown
@@ -49,14 +49,14 @@ def command(scope: Scope, step: Step) -> Iterator[Problem]:
         if name.kind == "search_space":
             found = f"{name}: there is no such parameter"
             expected = one_of(sorted(scope.supplied), "only the trial of a sweep has a search space")
-            yield Problem(where, found, expected, meant(name.name, scope.supplied))
+            yield Problem(where, found, expected, suggestion(name.name, scope.supplied))
         elif name.kind not in known:
             expected = "${{inputs.NAME}} or ${{outputs.NAME}}"
             yield Problem(where, f"{name} is unknown in a command", expected)
         elif name.name not in known[name.kind]:
             ports = known[name.kind]
             found = f"{name}: there is no such {name.kind.removesuffix('s')}"
-            fix = meant(name.name, ports) or f"declare {name.name} in the component's {name.kind}"
+            fix = suggestion(name.name, ports) or f"declare {name.name} in the component's {name.kind}"
             yield Problem(where, found, one_of(ports, f"the step has no {name.kind}"), fix)
         elif name.kind == "inputs" and not name.optional:
             port = inputs[name.name]

@@ -1,4 +1,4 @@
-"""Read ``allranks.yaml``, which maps the names in pipelines to paths on this machine, and find what its lines name.
+"""Read ``allranks.yaml``, which maps the names in pipelines to paths on this machine, and resolve its entries.
 
     code:
       training:3: train/src
@@ -20,10 +20,8 @@
       sklearn-1.5: venv
 
 A key is an id in any form, with or without its version, or a pattern with ``*``. A value is a path, relative to the
-file. The key under `stand_ins` is
-a step that does not run; its outputs are in the folder. Under `run_in`, the key is a step or the name of an
-environment, and the value how its environment is realised.
-"""
+file. Under `stand_ins`, the key is a step that does not run, and the folder contains its outputs. Under `run_in`, the
+key is a step or the name of an environment, and the value is a name of `REALISED`."""
 
 from __future__ import annotations
 
@@ -99,7 +97,7 @@ class Entry:
 class MappingFile:
     """The entries of a file by section, in order.
 
-    run_in: by the path of a step, or the name of an environment: how it is realised, and the line as named in messages
+    run_in: path of a step or name of an environment -> a name of `REALISED`, and the line as named in messages
     """
 
     path: Path
@@ -107,8 +105,8 @@ class MappingFile:
     run_in: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def matching(self, section: str, spellings: tuple[str, ...]) -> Iterator[Entry]:
-        """Yield the entries of a section that match: first those with its name, the most specific first; then
-        patterns, in the order of the file."""
+        """Yield the matching entries of a section: first exact keys, the most specific first, then patterns in the
+        order of the file."""
         entries = self.entries.get(section, ())
         for spelling in spellings:
             yield from (entry for entry in entries if entry.key == spelling)
@@ -134,7 +132,7 @@ def spellings(asset: AssetId) -> tuple[str, ...]:
 
 
 def read(path: Path) -> MappingFile:
-    """Return the content of the file. Raise InputError, with every mistake, if it is invalid."""
+    """Read the file. Raise InputError, with every mistake, if it is invalid."""
     text = yaml_lines.parse(path, may_be_empty=True)
     if text.warnings:
         raise InputError.of(replace(problem, level=Level.ERROR) for problem in text.warnings)
@@ -220,7 +218,7 @@ def _once(entries: list[Entry], problems: list[Problem]) -> Iterator[Entry]:
 
 
 def path_of(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None:
-    """Return the path that an entry has for an asset; None if it has none. misses: receives what it lacks"""
+    """Return the path that an entry has for an asset; None if it has none. misses: filled with the reason"""
     find = {asset_id.COMPONENT: _spec, asset_id.ENVIRONMENT: _environment}.get(asset.kind, _data)
     return find(entry, asset, misses)
 
@@ -287,7 +285,8 @@ def _data(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None:
 
 
 def below_entry(entry: Entry, asset: AssetId) -> str:
-    """Return where an asset is in the folder of an entry. Raise InputError if it is not in it."""
+    """Return the path of an asset relative to the folder of an entry. Raise InputError if it leads out of the
+    folder."""
     below = _relative_path(entry, asset)
     if ".." in below.split("/"):
         found = f"{asset} has .. in its path, which does not lead out of a datastore"
@@ -296,7 +295,8 @@ def below_entry(entry: Entry, asset: AssetId) -> str:
 
 
 def _relative_path(entry: Entry, asset: AssetId) -> str:
-    """Return the path of an asset in the folder of an entry. The part that a pattern matches is a subfolder."""
+    """Return the path of an asset relative to the folder of an entry. The part that a pattern matches is a
+    subfolder."""
     if entry.section == "datastores":
         return f"{asset.name}/{asset.path}" if entry.is_pattern else asset.path
     keys = spellings(asset)
