@@ -35,10 +35,10 @@ __all__ = ["OpenJob", "lookup_of", "opened", "read_job", "read_plan", "read_plan
 class OpenJob:
     """The SDK's job in a file.
 
-    location: returns where the node at a path is in the file; a path is ``prepare``, or ``tune.train`` if it is nested
-    lookup:   resolves ids; None: ids are not resolved, as for Azure ML
-    warnings: what azure-ai-ml drops of the file
-    is_called: whether a function made it, whose caller may name the compute
+    location:  returns the location of the node at a path: ``prepare``, or ``tune.train`` if it is nested
+    lookup:    resolves ids; None to leave them unresolved, as for Azure ML
+    warnings:  about parts of the file that azure-ai-ml drops
+    is_called: whether it was created by a function, whose caller may set the compute
     """
 
     job: Any
@@ -49,7 +49,7 @@ class OpenJob:
     is_called: bool = False
 
     def request(self) -> JobRequest:
-        """Return the job in its current state as azure-ai-ml would send it."""
+        """Return the request of the job in its current state."""
         return job_request(self.job, self.source, self.location)
 
     def unread(self) -> tuple[str, ...]:
@@ -57,10 +57,9 @@ class OpenJob:
         return pipeline.unread(self.request())
 
     def plan(self, snapshots: Path | None = None) -> Plan:
-        """Return the job in its current state as a plan. Without a folder for snapshots, the plan can be checked but
-        not run.
+        """Return the plan of the job in its current state. Without a folder for snapshots, it can be checked, not run.
 
-        Raise InputError as `read_plan`.
+        Raise InputError as `read_plan` does.
         """
         request = self.request()
         try:
@@ -86,7 +85,7 @@ def lookup_of(target: str, values: Mapping[str, str], registered: Registered | N
     ``allranks.yaml`` is invalid.
 
     values:     inputs of the pipeline, and stand-ins, that the user sets
-    registered: finds what is registered on this machine; None: nothing is
+    registered: finds assets that are registered on this machine; None if nothing is registered
     """
     path, _ = _split(target)
     return replace(AssetLookup.of(path.parent, registered), stand_ins=settings.split(values)[1])
@@ -96,13 +95,12 @@ def lookup_of(target: str, values: Mapping[str, str], registered: Registered | N
 def opened(
     target: str, values: Mapping[str, str], lookup: AssetLookup | None = None, *, client: bool = False
 ) -> Iterator[OpenJob]:
-    """Open the job of ``FILE[:NAME]`` for the duration of the block. Imported modules and temporary files are removed
-    afterwards.
+    """Open the job of ``FILE[:NAME]`` within the block. Remove imported modules and temporary files afterwards.
 
-    lookup: resolves ids; None: ids are not resolved, as for Azure ML
+    lookup: resolves ids; None to leave them unresolved, as for Azure ML
     client: whether the block sends the job to Azure ML
 
-    Raise InputError as `read_plan`.
+    Raise InputError as `read_plan` does.
     """
     path, function = _split(target)
     with session.session(client=client), python_file.importable(path):
@@ -117,8 +115,8 @@ def read_plan(target: str, values: Mapping[str, str], snapshots: Path, registere
     the job's variable or the function; or a pipeline or a command job in YAML.
 
     values:     the pipeline's inputs as text, by name
-    snapshots:  the folder to which code is copied; it is created if necessary
-    registered: finds what is registered on this machine; default: nothing is
+    snapshots:  the folder to which code is copied; created if necessary
+    registered: finds assets that are registered on this machine; None if nothing is registered
 
     Azure is not contacted. Raise InputError, with all problems, if the file or a value cannot be used. Mistakes that
     the SDK accepts are found by `allranks.checks.plan.check`.
@@ -128,10 +126,10 @@ def read_plan(target: str, values: Mapping[str, str], snapshots: Path, registere
 
 
 def read_plans(target: str, snapshots: Path, registered: Registered | None) -> list[Plan | InputError]:
-    """Return the plan of each job of a Python file or notebook, or what is wrong with it.
+    """Return the plan of each job of a Python file or notebook, or the error of the job.
 
-    A job is read when it is submitted. Without any that is submitted, those that `read_plan` would choose from are
-    read: at the end of the file, or as they were after the cell that created them if they cannot be read any longer.
+    A job is read when it is submitted. If none is submitted, the jobs that `read_plan` would choose from are read at
+    the end of the file; if that fails, in their state after the cell that created them.
     Raise InputError if the file cannot be read.
     """
     path, _ = _split(target)
@@ -171,9 +169,9 @@ def read_plans(target: str, snapshots: Path, registered: Registered | None) -> l
 def read_job(
     job: Any, snapshots: Path, lookup: AssetLookup | None = None, values: Mapping[str, str] | None = None
 ) -> Plan:
-    """Return the plan of a job of azure-ai-ml, or of a pipeline function. Raise InputError as above.
+    """Return the plan of a job of azure-ai-ml, or of a pipeline function. Raise InputError as `read_plan` does.
 
-    lookup: resolves ids; None: ids are not resolved
+    lookup: resolves ids; None to leave them unresolved
     values: the pipeline's inputs as text, by name. The job itself does not change
     """
     with session.session(client=False), python_jobs.unchanged(job):
@@ -245,6 +243,6 @@ def _converted(
 
 
 def _guessed(file: ComponentFile | DslFile | PythonJob | YamlFile, name: str, text: str) -> str:
-    """Return the type of the value in the file. An integer there may be set to any number."""
+    """Return the type of the value in the file. An integer in the file may be set to any number."""
     value = file.given(name)
     return "string" if value is None else settings.widened(settings.guessed_type(value), text)

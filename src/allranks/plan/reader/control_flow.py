@@ -24,7 +24,7 @@ _PORT = re.compile(r"\$\{\{.*\.(?:inputs|outputs)\.([\w.\-]+)\s*}}")
 
 
 def bodies(nodes: Mapping[str, NodeRequest]) -> dict[str, str]:
-    """Return the nodes that are bodies of loops, with the names of their loops: azure-ai-ml lists both as nodes."""
+    """Return the loop of each node that is the body of one. azure-ai-ml lists both as nodes."""
     loops = {name: body_of(node) for name, node in nodes.items() if node.type in ("do_while", "parallel_for")}
     return {body: name for name, body in loops.items() if body in nodes}
 
@@ -108,7 +108,7 @@ def do_while(name: str, node: NodeRequest, context: Context, read_body: ReadBody
         context.problems.append(Problem(where, repr(limit), "a whole number from 1 to 1000"))
         limit = 1
     control = _port(node.body.get("condition") or "")
-    # An input that is bound to an output of the body itself has no value in the first iteration.
+    # An input that is bound to an output of the body has no value in the first iteration.
     bound = [(port.value, port.name) for port in body.inputs if isinstance(port.value, NodeOutput)]
     own = {name: value.name for value, name in bound if value.node == body.name}
     inputs = tuple(replace(port, value=None) if port.name in own else port for port in body.inputs)
@@ -135,9 +135,9 @@ def parallel_for(name: str, node: NodeRequest, context: Context, read_body: Read
 
 
 def _aggregated(port: Output, given: Output | None) -> Output:
-    """Return the loop's output with the values of all iterations: a JSON list of primitives, else a table of data.
+    """Return the loop's output with the values of all iterations: a JSON list of primitives, or a table of data.
 
-    given: the output as the loop itself sets it; None if it does not
+    given: the output as set by the loop itself; None if not set
     """
     path = given.path if given is not None else None
     return Output(port.name, "string") if port.type in PRIMITIVES else Output(port.name, "mltable", "rw_mount", path)
@@ -164,7 +164,7 @@ def _port(port: str) -> str:
 
 def _items(items: Any, context: Context) -> tuple[Item, ...] | Value | None:
     """Return the items of a list or a mapping of mappings, named by their number or key, or the value that contains
-    them; None for anything else."""
+    the items; None for anything else."""
     try:
         items = json.loads(str(items))
     except ValueError:
@@ -180,7 +180,7 @@ def _items(items: Any, context: Context) -> tuple[Item, ...] | Value | None:
 
 
 def _resolved(item: Item, body: Step | Pipeline, place: StepPlace, context: Context) -> Item:
-    """Return an item with paths on this machine in place of ids."""
+    """Return an item with ids replaced by paths on this machine."""
     kinds = {port.name: port.type for port in body.inputs}
     values = []
     for name, value in item.values:

@@ -23,8 +23,8 @@ from allranks.sdk.uploads import DOCKERFILE, context_of
 
 
 def local(environment: EnvironmentRequest | str | None, place: StepPlace, context: Context) -> Environment:
-    """Return the local environment for a registered one: the definition or virtual environment in ``allranks.yaml``;
-    otherwise as `read`."""
+    """Return the environment of a step; for a registered one, the definition or virtual environment to which
+    ``allranks.yaml`` maps it."""
     if not isinstance(environment, str) or context.lookup is None:
         return read(environment, place, context)
     if (created := context.lookup.entity(environment, asset_id.ENVIRONMENT)) is not None:
@@ -45,7 +45,7 @@ def read(environment: EnvironmentRequest | str | None, place: StepPlace, context
         return NO_ENVIRONMENT
     if isinstance(environment, str):
         return registered(environment)
-    # The SDK drops the name of an environment that is given as a file.
+    # The SDK drops the name of an environment in a file.
     name = environment.name or str((environment.conda or {}).get("name") or "") or _name_in_file(environment)
     definition = json.dumps(environment.conda, sort_keys=True, default=str) if environment.conda else ""
     has_context = bool(environment.context)
@@ -66,10 +66,10 @@ def read(environment: EnvironmentRequest | str | None, place: StepPlace, context
 
 
 def _name_in_file(environment: EnvironmentRequest) -> str:
-    """Return the name of an environment in its own file, which the SDK drops too; "" if it has none.
+    """Return the name of an environment in its own file, which the SDK drops; "" if it has none.
 
-    The file is the one that the step names, or environment.yaml next to the Dockerfile, because mldesigner drops it.
-    """
+    The file is the one that the step names, or environment.yaml next to the Dockerfile, since mldesigner drops the
+    name."""
     files = [Path(environment.file)] if environment.file else []
     if environment.folder is not None:
         files.append(environment.folder / "environment.yaml")
@@ -77,7 +77,7 @@ def _name_in_file(environment: EnvironmentRequest) -> str:
 
 
 def of_folder(folder: Path, place: StepPlace, context: Context) -> Environment:
-    """Return the environment of a build context, as `read` returns it for only the context."""
+    """Return the environment of a build context."""
     name = specs.environment_name(folder / "environment.yaml")
     return Environment(name, context=_digest(folder, place, context), dockerfile=DOCKERFILE, folder=str(folder))
 
@@ -100,7 +100,7 @@ def _of_packages(specification: Mapping[str, Any], path: Path) -> Environment:
 
 
 def _context(environment: EnvironmentRequest, place: StepPlace, context: Context) -> str:
-    """Return the digest of the build context, or its location if that is not on this machine."""
+    """Return the digest of the build context; its location if it is not on this machine."""
     if environment.folder is None or context.snapshots is None:
         return environment.context
     return _digest(environment.folder, place, context)

@@ -32,9 +32,9 @@ def read(
 ) -> Plan:
     """Return the plan of a pipeline job, or of a command job or a sweep, which becomes a plan with one node.
 
-    snapshots: the folder to which code is copied; None: it is not copied, and the plan cannot run
-    locate:    returns where a node is in the user's files, by its path, for messages
-    lookup:    resolves ids; None: ids are not resolved, as for Azure ML
+    snapshots: the folder to which code is copied; None to copy none, so that the plan cannot run
+    locate:    returns the location of the node at a path, for messages
+    lookup:    resolves ids; None to leave them unresolved, as for Azure ML
 
     Raise InputError, with every problem, if the local engine cannot run the job.
     """
@@ -48,8 +48,8 @@ def read(
 
 
 def unread(job: JobRequest) -> tuple[str, ...]:
-    """Return the steps that cannot be read: those of registered components, or with code that is not local; and a job
-    that is of an unsupported kind."""
+    """Return the steps that cannot be read: those of registered components, those without local code, and jobs of an
+    unsupported kind."""
     if isinstance(job.root, ComponentRequest):
         return tuple(_unread(job.root.nodes, ""))
     if isinstance(job.root, NodeRequest) and job.type != "spark" and not is_conditional(job.root):
@@ -69,7 +69,7 @@ def _unread(nodes: Mapping[str, NodeRequest], path: str) -> Iterator[str]:
 
 
 def _root(job: JobRequest, source: str, context: Context) -> ComponentRequest:
-    """Return the component of a pipeline, whose body may be the id of one, with the outputs that the job sets."""
+    """Return the component of a pipeline, which the job may name by id, with the outputs that the job sets."""
     where = "key component" + (f" ({shown(source)})" if source else "")
     if isinstance(job.root, ComponentRequest):
         component = job.root
@@ -154,8 +154,11 @@ def _job_of_one_node(job: JobRequest, request: NodeRequest, source: str, context
 
 
 def _with_settings(graph: Graph, context: Context) -> Graph:
-    """Return the graph with the ways to realise the environments of its steps that ``allranks.yaml`` sets. A loop or a
-    pipeline component sets those of all steps within it. Add a warning for each name without a step or environment."""
+    """Return the graph with the section `run_in` of ``allranks.yaml`` applied to the environments of its steps.
+
+    The setting of a loop or a pipeline component applies to all steps within it. Add a warning for each name without a
+    step or environment.
+    """
     run_in = context.lookup.file.run_in if context.lookup and context.lookup.file else {}
     if not run_in:
         return graph
@@ -181,7 +184,7 @@ def _with_settings(graph: Graph, context: Context) -> Graph:
 
 
 def _without_problems(plan: Plan, context: Context) -> Plan:
-    """Return the plan with the warnings that no comment in the user's files ignores. Raise InputError for others."""
+    """Return the plan with its warnings, except those that a comment ignores. Raise InputError for other problems."""
     problems = _remaining(context, plan.source)
     if any(problem.level is not Level.WARNING for problem in problems):
         raise InputError.of(problems)

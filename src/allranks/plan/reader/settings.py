@@ -20,12 +20,12 @@ _EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true
 
 
 STAND_IN = "--stand-in "
-"""The beginning of the keys of steps that a folder stands in for, among the values of a pipeline's inputs as text. They
-are stored with a run, and used again when its file is read again."""
+"""The prefix of stand-ins among the values of a pipeline's inputs. They are stored with a run, and applied again when
+its file is read again."""
 
 
 def with_stand_ins(values: Mapping[str, str], folders: Mapping[str, str | os.PathLike[str]] | None) -> dict[str, str]:
-    """Return the values with folders that stand in for steps, by the path of the step."""
+    """Return the values with an entry for each stand-in. folders: by the path of the step"""
     return {**values, **{f"{STAND_IN}{step}": os.path.abspath(path) for step, path in (folders or {}).items()}}
 
 
@@ -78,8 +78,7 @@ def guessed_type(value: Primitive) -> str:
 
 
 def widened(type_name: str, text: str) -> str:
-    """Return the type with which to convert a text if the type is only derived: ``lr: 1`` in a file may be set to
-    0.5."""
+    """Return the type to convert a text to if the type is only derived: ``lr: 1`` in a file may be set to 0.5."""
     if type_name == "integer":
         try:
             int(text)

@@ -1,4 +1,4 @@
-"""Copy code for a run: one copy per content, named by its digest."""
+"""Copy code for a run. Equal content is stored once, under its digest."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def copy_files(files: Mapping[str, Path], snapshots: Path, where: str) -> Code:
     files: by their names in the snapshot
     where: the place for messages
 
-    Links are followed, as in an upload to Azure ML. Of the modes only the executable bit is copied. Raise InputError if
-    a file cannot be read.
+    Links are followed, as in an upload to Azure ML. Of the file modes, only the executable bit is kept. Raise
+    InputError if a file cannot be read.
     """
     named = sorted(files.items())
     try:
@@ -55,7 +55,7 @@ def copy_files(files: Mapping[str, Path], snapshots: Path, where: str) -> Code:
         except FileNotFoundError:
             digest = _copy(named, snapshots)
         except PermissionError:
-            pass  # another user's, who cleans it
+            pass  # it belongs to another user, who cleans it
     except OSError as error:
         if error.filename is None or Path(os.fsdecode(error.filename)) not in files.values():
             raise
