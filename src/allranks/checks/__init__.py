@@ -22,7 +22,7 @@ def apply(table: Table, *subject: object) -> Iterator[Problem]:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a check has found."""
+    """The findings of a check."""
 
     found: tuple[Problem, ...] = ()
 
@@ -32,22 +32,22 @@ class Findings:
 
     @property
     def errors(self) -> tuple[Problem, ...]:
-        """The input cannot be used until they are solved."""
+        """Findings that prevent the use of the input."""
         return self.of(Level.ERROR)
 
     @property
     def warnings(self) -> tuple[Problem, ...]:
-        """The input can be used, and probably does something else than was meant."""
+        """Findings of inputs that can be used but probably do not do what was intended."""
         return self.of(Level.WARNING)
 
     @property
     def advice(self) -> tuple[Problem, ...]:
-        """What could be better, in the style of this project."""
+        """Suggestions in the style of this project."""
         return self.of(Level.ADVICE)
 
     @property
     def machine(self) -> tuple[Problem, ...]:
-        """What this machine lacks, such as a package."""
+        """Findings about this machine, such as a missing package."""
         return self.of(Level.MACHINE)
 
     def strict(self) -> Findings:

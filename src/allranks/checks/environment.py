@@ -53,7 +53,7 @@ def _is_environment(file: Path) -> bool:
 
 
 def registration(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what Azure ML would refuse. file: the environment's file; document: its content"""
+    """Yield the errors that Azure ML would report. file: the environment's file; document: its content"""
     if not document.get("name"):
         yield finding("environment-name", at(file, "name"), "no name", "the name under which it is registered")
         return
@@ -86,7 +86,7 @@ def _build_context(file: Path, build: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def refused(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield why azure-ai-ml does not load an environment's file. Missing files are reported by other rules."""
+    """Yield the errors of azure-ai-ml for an environment's file. Missing files are reported by other rules."""
     if keys := list(validation_errors.misspelt("environment", document)):
         misspelt = (unknown_key(f"{at(file, *key.split('.'))}, key {key}", meant) for key, meant in keys)
         yield from Rule.named("environment-refused").mark(
@@ -109,7 +109,7 @@ def refused(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def conda(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what is wrong with the conda specification that an environment's file names or contains."""
+    """Yield the problems of the conda specification that an environment's file names or contains."""
     value = document.get("conda_file")
     if isinstance(value, dict):
         yield from Rule.named("conda-dependencies").mark(conda_problems(value, file))
@@ -130,7 +130,7 @@ _FROM = re.compile(r"^FROM +(?:--\S+ +)*(?P<image>\S+)(?: +AS +(?P<stage>\S+))?"
 
 
 def build_context(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what is wrong with the build context of an environment, if it is on this machine."""
+    """Yield the problems of a build context on this machine."""
     build = document.get("build")
     path = build.get("path") if isinstance(build, dict) else None
     if not isinstance(build, dict) or not isinstance(path, str) or "://" in path or is_template(path):
@@ -162,7 +162,7 @@ _SEARCHED = (".in", ".sh", ".txt", ".yaml", ".yml")
 
 
 def _secrets(folder: Path, dockerfile: str) -> Iterator[Problem]:
-    """Yield a problem for each secret in a line, and for each variable of the image that is named like a secret."""
+    """Yield a problem for each secret in a line, and for each variable of the image with the name of a secret."""
     for path in sorted(folder.iterdir()):
         if path.name != dockerfile and path.suffix not in _SEARCHED:
             continue
@@ -190,9 +190,9 @@ TABLE: Table = (
 
 
 def check_files(path: Path) -> tuple[tuple[Path, ...], Findings]:
-    """Return the files that describe environments at a path, or below it, and what is wrong with them.
+    """Return the files that describe environments at or below a path, and the findings that no comment ignores.
 
-    What a comment ignores is left out. Raise InputError if there is no environment.
+    Raise InputError if there is no environment.
     """
     found = environment_files(path)
     if not found:

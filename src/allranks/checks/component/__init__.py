@@ -1,6 +1,6 @@
-"""Check how Azure ML runs a component, and how its designer displays it.
+"""Check components: how Azure ML runs them, and how its designer displays them.
 
-Each rule is a function of a `Subject`: a spec as written, with the line of each key.
+Each function takes a `Subject`: a spec as written, with the line of each key.
 """
 
 from __future__ import annotations
@@ -59,18 +59,18 @@ OF_COMMANDS: Table = (
     (layout, "count-binding"),
     (identity.determinism, "determinism-unset"),
 )
-"""Additional rules for a component with a command. A pipeline component has none."""
+"""Additional rules for components with a command. Pipeline components have none."""
 
 OF_ALL: Table = ((identity.unique_names, "duplicate-name"),)
-"""Rules of all components that are checked together."""
+"""Rules for all components that are checked together."""
 
 
 def check(specs: Sequence[Path], *, by_themselves: bool = True) -> Findings:
-    """Return what is wrong with the components of these specs, with file and line.
+    """Check the components of these specs, without contacting Azure. The findings have a file and a line.
 
-    by_themselves: whether to find common mistakes of jobs too. The check of a plan finds those of its steps
+    by_themselves: whether to also find common mistakes of jobs, which the check of a plan finds in its steps
 
-    Includes what azure-ai-ml itself rejects. What a comment ignores is left out. Azure is not contacted.
+    The findings include those of azure-ai-ml, and exclude those that a comment ignores.
     """
     subjects: list[Subject] = []
     found: list[Problem] = []
@@ -86,7 +86,7 @@ def check(specs: Sequence[Path], *, by_themselves: bool = True) -> Findings:
 
 
 def of_subject(subject: Subject) -> list[Problem]:
-    """Return what the rules find in one component."""
+    """Return the findings in one component."""
     of_commands = () if subject.is_pipeline else OF_COMMANDS
     return [*apply(OF_COMPONENTS, subject), *apply(of_commands, subject)]
 
@@ -112,12 +112,13 @@ def _of_spec(spec: Path, *, by_themselves: bool) -> tuple[list[Subject], list[Pr
 
 
 def _mistakes_of_jobs(component: Any, subject: Subject) -> Iterator[Problem]:
-    """Yield common mistakes of jobs in a component by itself, such as a launcher inside a launcher.
+    """Yield common mistakes of jobs in a single component, such as a launcher inside a launcher.
 
-    They are those of a step that uses the component and sets nothing. What a component leaves to its steps, such as the
-    size of /dev/shm if it has no resources, is not a mistake of its own. A pipeline component is checked by its steps.
+    They are the mistakes of a step that uses the component and sets nothing, except for settings that the component
+    leaves to its steps, such as the size of /dev/shm if it has no resources. A pipeline component is checked by its
+    steps.
 
-    component: as the SDK has loaded it
+    component: as loaded by the SDK
     """
     plan = nodes.read_component(component, subject.path)
     if plan is None:
@@ -136,7 +137,10 @@ def _mistakes_of_jobs(component: Any, subject: Subject) -> Iterator[Problem]:
 
 def _of_sdk(sdk_problems: Sequence[Problem], found: Sequence[Problem], spec: Path) -> Iterator[Problem]:
     """Yield the SDK's problems that no rule reported. The SDK reports the same mistakes differently, often without a
-    line. found: the errors that rules reported"""
+    line.
+
+    found: errors that rules reported
+    """
     places = {problem.where for problem in found}
     for problem in sdk_problems:
         if problem.where.partition(", key ")[0] in places or (found and problem.where == str(spec)):

@@ -1,4 +1,4 @@
-"""Check that the environment of a component exists and has what every choice needs, without contacting Azure."""
+"""Check that the environment of a component exists and has the packages for every choice, without contacting Azure."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ _TAGS = "the component's own tags, docs/components.md: allranks checks them befo
 
 
 def requirement_tags(subject: Subject) -> Iterator[Problem]:
-    """Check that the tags with requirements name choices of the component."""
+    """Check that tags with requirements name choices of the component."""
     choices = {port.name: [str(value) for value in port.enum or ()] for port in subject.inputs}
     for tag in subject.tags:
         first, *rest = str(tag).split(".", 2)
@@ -97,7 +97,7 @@ def requirement_tags(subject: Subject) -> Iterator[Problem]:
 
 
 def packages_of_choices(subject: Subject) -> Iterator[Problem]:
-    """Check that the environment has the packages of every choice."""
+    """Check that the environment has the packages for every choice."""
     available = packages(environment_folder(subject.environment))
     if available is None:
         return
@@ -114,7 +114,7 @@ def packages_of_choices(subject: Subject) -> Iterator[Problem]:
 
 
 def launch(subject: Subject) -> Iterator[Problem]:
-    """Check that the distribution is one that the component's launch can read."""
+    """Check that the distribution fits the component's launch."""
     settings = subject.distribution
     kind = DISTRIBUTIONS.get(str(settings.get("type", "")).lower())
     names = {field.name for field in dataclasses.fields(kind.settings)} if kind else set()

@@ -65,7 +65,7 @@ def command_exists(subject: Subject) -> Iterator[Problem]:
 
 
 def unread(subject: Subject) -> Iterator[Problem]:
-    """Check that each port is used. Linters of Python find the unused parameters of a function."""
+    """Check that each port is used, except in Python, where linters find unused parameters."""
     if subject.path.suffix == ".py" or (subject.needs_command and not subject.command.strip()):
         return
     used = {(use.kind, use.name) for use in subject.uses} | set(_ports_in_code(subject))
@@ -107,7 +107,7 @@ def optional_uses(subject: Subject) -> Iterator[Problem]:
 
 
 def _ports_in_code(subject: Subject) -> Iterator[tuple[str, str]]:
-    """Yield ports that the code reads through the variables in which Azure ML passes their paths."""
+    """Yield the ports that the code reads through the variables with their paths."""
     pattern = re.compile(r"AZURE_?ML_(INPUT|OUTPUT)_(\w+)")
     for path in subject.entries:
         for kind, name in pattern.findall(path.read_text(encoding="utf-8", errors="replace")):
@@ -115,7 +115,7 @@ def _ports_in_code(subject: Subject) -> Iterator[tuple[str, str]]:
 
 
 def ranges(subject: Subject) -> Iterator[Problem]:
-    """Check the ranges. The SDK reads a bound as it reads a default, and refuses values that are outside."""
+    """Check the ranges. The SDK parses bounds like defaults, and refuses values outside of the range."""
     for port in subject.inputs:
         low, high = port.minimum, port.maximum
         if port.type not in NUMBERS:
@@ -171,7 +171,7 @@ def defaults(subject: Subject) -> Iterator[Problem]:
 
 
 def _parses(value: Any, kind: str) -> bool:
-    """Return whether the SDK accepts the value for this type, as `Input._parse` does: also a number as a text."""
+    """Return whether the SDK accepts the value for this type. Like `Input._parse`, accept numbers as texts."""
     if kind == "string" or value is None:
         return True
     if kind == "boolean":
@@ -193,7 +193,7 @@ def _fits(value: Any, kind: str) -> bool:
 
 
 def _outside(port: PortSpec) -> str:
-    """Return what the default should be if it is outside of the range; else ""."""
+    """Return the bound that the default exceeds, for messages; "" if it is inside of the range."""
     if port.type not in NUMBERS:
         return ""
     default = float(port.default)

@@ -24,7 +24,7 @@ from allranks.sdk.yaml_lines import at
 
 @dataclass(frozen=True)
 class Use:
-    """A place that reads an input or writes an output. optional: whether it is inside ``$[[ ... ]]``, or cannot be."""
+    """A use of a port. optional: whether it is inside ``$[[ ... ]]``, or cannot be"""
 
     kind: str
     name: str
@@ -39,16 +39,14 @@ class Subject:
     version:       as written: an unquoted 1.10 is a number
     deterministic: None if the spec does not set it
     environment:   a reference, the mapping of an inline environment, the path of an environment's file, or None
-    distribution:  as written; empty if there is none
-    resources:     as written; empty if there are none
+    distribution:  as written, like resources; empty if not set
     variables:     names of its environment variables
-    uses:          where ports are used in a YAML file
+    uses:          uses of ports in a YAML file
     entries:       Python files that the command starts
-    is_pipeline:   whether it is a pipeline component, which has no command and no environment of its own
     needs_command: whether its type has a command, and it is not a function
     needs_environment: whether its type runs in an environment: command and parallel components
     place:         returns the file and line of a key: place("inputs", "lr", "default")
-    unquoted:      the values as they are written that YAML does not read as text, by key such as inputs.lr.default
+    unquoted:      raw text of values that YAML does not read as text, by key such as inputs.lr.default
     warnings:      about its YAML file: repeated keys, and values that YAML changes
     """
 
@@ -80,11 +78,11 @@ class Subject:
         return finding(code, self.place(*keys), found, expected, fix)
 
     def in_quotes(self, value: Any, *keys: str) -> str:
-        """Return the fix for a value that is not a text, with what the file has."""
+        """Return the fix for a value that is not a text, with its raw text."""
         return f'put it in quotes: "{self.written(value, *keys)}"'
 
     def written(self, value: Any, *keys: str) -> str:
-        """Return a value as the file has it, if it has no quotes there."""
+        """Return the raw text of a value without quotes."""
         return self.unquoted.get(".".join(keys), str(value))
 
     def ports(self) -> tuple[tuple[str, PortSpec], ...]:
@@ -93,12 +91,12 @@ class Subject:
 
 
 _NOT_COMMANDS = ("distribution", "environment_variables", "limits", "resources")
-"""Keys whose values are settings, in which nothing is optional."""
+"""Keys whose values are settings, which have no optional parts."""
 _NOT_USES = ("inputs", "outputs", "description", "tags", "display_name")
 
 
 def read_yaml(path: Path) -> Subject:
-    """Return the component as a subject. Raise InputError if the file is not a mapping in YAML."""
+    """Return the component of a YAML file. Raise InputError if the file is not a mapping in YAML."""
     text = yaml_lines.parse(path)
     document = text.tree
     # A parallel component declares its code, environment and program below this key.
@@ -152,7 +150,7 @@ def _inline_environment(value: Any, base: Path) -> Any:
 
 
 def _uses_in_yaml(document: dict[str, Any], path: Path) -> Iterator[Use]:
-    """Yield the uses of ports. Any value may contain bindings: the command, variables, the layout, limits."""
+    """Yield the uses of ports. Any value may contain references: the command, variables, the layout, limits."""
     lines = path.read_text(encoding="utf-8").splitlines()
     for key, value in document.items():
         if key in _NOT_USES:
@@ -203,7 +201,7 @@ DECORATOR = "command_component"
 
 
 def read_python(path: Path, components: list[Any]) -> list[Subject]:
-    """Return the file's components as subjects. components: those that the SDK loaded from the file"""
+    """Return the components of a Python file. components: as loaded by the SDK"""
     functions = list(decorated(ast.parse(path.read_text(encoding="utf-8"))))
     by_name = {_name(function): function for function in functions}
     return [_subject(path, component, by_name.get(component.name)) for component in components]
@@ -258,6 +256,6 @@ def _subject(path: Path, component: Any, function: ast.FunctionDef | None) -> Su
 
 
 def _line(function: ast.FunctionDef | None, keywords: dict[str, ast.keyword], keys: tuple[str, ...]) -> int:
-    """Return the line of a key of the decorator; for any other key, that of the function."""
+    """Return the line of a key of the decorator; the line of the function for any other key."""
     keyword = keywords.get(keys[0]) if keys else None
     return keyword.value.lineno if keyword else function.lineno if function else 1

@@ -1,6 +1,6 @@
-"""Check a plan before it runs, above all for mistakes that azure-ai-ml accepts.
+"""Check a plan before it runs, in particular for mistakes that azure-ai-ml accepts.
 
-Each rule is a function of the scope of a graph, and of a node or a port in it, so that it applies at any depth.
+The functions take the scope of a graph, and a node or a port in it, so that they apply at any depth.
 """
 
 from __future__ import annotations
@@ -59,35 +59,37 @@ OF_KEYS: Table = (
 OF_TEXTS: Table = ((steps.misspelt_bindings, "misspelt-reference"), (bindings.lost_value, "lost-value"))
 OF_BINDINGS: Table = ((bindings.binding, "binding"),)
 OF_VALUES: Table = ((bindings.value_of_input, "value"), (data.input_path, "data"))
-"""For an input whose binding is right. A missing value, or one of a wrong type, has no range to check."""
+"""For inputs with a valid binding. A missing value, or one of a wrong type, has no range to check."""
 OF_OUTPUTS: Table = ((data.output_path, "data"),)
 OF_OWN_INPUTS: Table = ((bindings.lost_value, "lost-value"), (bindings.own_value, "value"), (data.input_path, "data"))
 OF_PLANS: Table = ((data.written_twice, "data"),)
 
 
 def check(plan: Plan, *, here: bool = True) -> list[Problem]:
-    """Return what prevents the plan from running: problems of the pipeline's inputs, of each node in order, of cycles,
-    of the outputs. here: whether the plan will run on this machine, which must then be able to read the data."""
+    """Return the problems that prevent the plan from running.
+
+    here: whether the plan will run on this machine, which must then be able to read the data
+    """
     found = findings(plan, here=here)
     return [*found.errors, *found.machine]
 
 
 def warnings(plan: Plan, today: date | None = None) -> list[Problem]:
-    """Return problems that do not prevent a run but are probably mistakes, here or on the sizes that steps name."""
+    """Return probable mistakes, which do not prevent a run, here or on the sizes that steps name."""
     return list(findings(plan, today=today).warnings)
 
 
 def findings(plan: Plan, *, here: bool = True, today: date | None = None) -> Findings:
-    """Return what the rules find and no comment ignores. Only the plan is checked, and whether local data exists.
+    """Return the findings that no comment ignores.
 
     here:  whether the plan will run on this machine, which must then be able to read the data
-    today: the date, on which sizes are retired
+    today: the date for which to check whether sizes are retired
     """
     scope, suppressions = of_plan(plan, here=here, today=today), Suppressions()
     of_inputs = (problem for port in plan.graph.inputs for problem in apply(OF_OWN_INPUTS, scope, None, port))
     found = [*plan.findings, *of_inputs, *_of_graph(scope, suppressions), *apply(OF_PLANS, plan)]
     if any(each.code == "file-fails" and each.level is Level.MACHINE for each in plan.findings):
-        # The skipped statements of the notebook may make the data.
+        # The skipped statements of the notebook may create the data.
         found = [replace(each, level=Level.MACHINE) if each.code == "missing-data" else each for each in found]
     return Findings(settings.joined(suppressions.remaining(with_key_lines(found, plan.source))))
 
@@ -134,7 +136,7 @@ def _of_node(scope: Scope, node: Node, suppressions: Suppressions) -> Iterator[P
 
 
 def _is_ignored_by_component(step: Step, problem: Problem, suppressions: Suppressions) -> bool:
-    """Return whether a comment in the component's file ignores a problem, at the key that is its place."""
+    """Return whether a comment in the component's file ignores a problem, by the line of its key."""
     if not step.spec.endswith((".yaml", ".yml")):
         return False
     comments = suppressions.of(step.spec)

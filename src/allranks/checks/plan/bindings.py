@@ -15,7 +15,7 @@ from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Lite
 from allranks.secrets import quoted
 
 _ACCEPTS = {"integer": {"integer"}, "number": {"number", "integer"}, "boolean": {"boolean"}, "string": PRIMITIVES}
-"""Primitive port type -> types that may be bound to it. Data may be bound to any data port, as on Azure ML."""
+"""Primitive port type -> types that may be bound to it. As on Azure ML, data may be bound to any data port."""
 
 _WHOLE_NUMBER = ("number", "integer")
 _NUMERIC = PRIMITIVES - {"string"}
@@ -34,9 +34,9 @@ def binding(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
     for reference in references(port.value):
         kind = scope.type_of(reference)
         if isinstance(port.value, Text) and port.type not in _NUMERIC:
-            # A text that contains a path is a path or a string.
+            # A text that contains a path is a path or a string itself.
             continue
-        # azure-ai-ml sends a number to an integer. The value of a pipeline's input is checked as every other.
+        # azure-ai-ml sends a number to an integer. The value of a pipeline's input is checked like any other.
         if (kind, port.type) == _WHOLE_NUMBER:
             if not isinstance(reference, GraphInput):
                 yield finding("number-for-integer", where, f"{called(scope, reference)} is a number", "an integer")
@@ -105,7 +105,7 @@ def fits(kind: str, port: str) -> bool:
 
 
 def called(scope: Scope, reference: Reference) -> str:
-    """Return the target of a reference as named in messages."""
+    """Return the target of a reference, for messages."""
     if isinstance(reference, GraphInput):
         return f"input {reference.name} of {scope.name}"
     return f"output {reference.name} of step {reference.node}"
@@ -162,7 +162,7 @@ def _wrong_names(where: str, names: Iterable[str]) -> Iterator[Problem]:
 
 
 def lost_value(scope: Scope, node: Node | None, port: Input) -> Iterator[Problem]:
-    """Yield a warning if the value of an input of a node, or of the pipeline, does not get to Azure ML."""
+    """Yield a warning if the value of an input does not reach Azure ML. node: None for an input of the pipeline"""
     if port.on_azure and isinstance(port.value, Literal):
         found = f"{quoted(port.name, port.value.value)}: {port.on_azure}"
         yield Problem(scope.key(node, f"inputs.{port.name}"), found, "a value that reaches Azure ML")
@@ -184,7 +184,7 @@ def value_of_input(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
     elif isinstance(port.value, GraphInput):
         name = port.value.name
         source, bound = scope.graph.input_by_name.get(name), scope.value(port.value)
-        # A value that does not match its own declaration is reported there.
+        # A value that does not match the declaration of the pipeline's input is reported there.
         if source and isinstance(bound, Literal):
             value = _without_macros(source, bound.value)
             whose = f"input {name} of {scope.name} is "

@@ -1,5 +1,4 @@
-"""Check conditions, loops and sweeps: conditions, limits, items, feedback and search spaces; and nodes that wait for
-each other."""
+"""Check conditions, loops and sweeps, and find cycles."""
 
 from __future__ import annotations
 
@@ -45,7 +44,7 @@ def condition(scope: Scope, node: Condition) -> Iterator[Problem]:
 
 
 def do_while(scope: Scope, loop: DoWhile) -> Iterator[Problem]:
-    """Yield the problems of a do_while loop itself. Its body is checked like any other node."""
+    """Yield the problems of a do_while loop, without its body, which is checked like any other node."""
     inputs = {port.name: port for port in loop.body.inputs}
     outputs = {port.name: port for port in loop.body.outputs}
     if not 1 <= loop.limit <= LIMIT:
@@ -83,7 +82,7 @@ def supplied(loop: ParallelFor) -> frozenset[str]:
 
 
 def parallel_for(scope: Scope, loop: ParallelFor) -> Iterator[Problem]:
-    """Yield the problems of a parallel_for loop itself. Its body is checked like any other node."""
+    """Yield the problems of a parallel_for loop, without its body, which is checked like any other node."""
     where = scope.key(loop, "items")
     if loop.max_concurrency is not None and loop.max_concurrency < 1:
         found = str(loop.max_concurrency)
@@ -151,11 +150,11 @@ def cycles(scope: Scope) -> Iterator[Problem]:
 
 
 _OF_ALGORITHM = {"grid": ("choice",), "bayesian": ("choice", "uniform", "quniform")}
-"""The distributions that an algorithm samples, if not all of them."""
+"""The distributions that an algorithm supports, if not all of them."""
 
 
 def sweep(scope: Scope, node: Sweep) -> Iterator[Problem]:
-    """Yield the problems of a sweep itself. Its trial is checked like any other step."""
+    """Yield the problems of a sweep, without its trial, which is checked like any other step."""
     if not node.search_space:
         yield Problem(scope.key(node, "search_space"), "it has no parameter", "at least one", "add a parameter")
     if not node.metric:
@@ -188,7 +187,7 @@ def sweep(scope: Scope, node: Sweep) -> Iterator[Problem]:
 
 
 def _impossible(parameter: Parameter, base: float) -> tuple[str, str] | None:
-    """Return what is impossible about a distribution, and what is expected; None if all of it is possible."""
+    """Return the problem of a distribution and the expectation; None if it is valid."""
     kind = parameter.distribution
     if kind == "choice":
         return None if parameter.choices else ("the choice has no values", "at least one value")
@@ -212,8 +211,8 @@ def _impossible(parameter: Parameter, base: float) -> tuple[str, str] | None:
 
 
 def _unfit(where: str, node: Sweep, parameter: Parameter, port: Input) -> Iterator[Problem]:
-    """Yield the first value of a parameter that its input does not take."""
-    # A normal distribution has no ends, and which of its values a trial gets is not known.
+    """Yield the problems of the first value of a parameter that its input does not accept."""
+    # A normal distribution is unbounded: its values are not known before the run.
     units = (0.5,) if "normal" in parameter.distribution else (0.0, 0.37, 1.0)
     sampled = [value_of(parameter, unit, node.sampling.base) for unit in units]
     values = [each.value for each in parameter.choices] or sampled

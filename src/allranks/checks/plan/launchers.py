@@ -1,5 +1,5 @@
-"""Check what a command starts: launchers in a launch that has started the ranks, variables of a rank, and lines that a
-shell does not read as they are meant."""
+"""Check the programs that a command starts: launchers inside of a launch, variables of a rank, and lines that a shell
+misreads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from allranks.errors import Problem, Rule, finding
 from allranks.plan.graph import Step
 
 _JOINS = re.compile(r"--(?:node|machine)[_-]rank\b|--rdzv|--config_file\b|\bPET_")
-"""What tells a launcher how to join those of the other instances."""
+"""Options and variables by which a launcher joins those of the other instances."""
 _SHELLS = frozenset({".", "bash", "dash", "sh", "source"})
 _COMMENT, _LARGE = re.compile(r"^\s*#.*$", re.MULTILINE), 1 << 20
 
@@ -32,22 +32,22 @@ def launcher_of(command: str) -> str:
 
 
 def _launch_in(step: Step) -> tuple[str, str]:
-    """Return the launcher that a step's command starts, or a shell script that it calls, and the text with it."""
+    """Return the launcher that a step's command, or a shell script of it, starts, and the text that contains it."""
     read = (_COMMENT.sub("", text) for _, text, by_shell in _texts(step) if by_shell)
     return next(((launcher, text) for text in read if (launcher := launcher_of(text))), ("", ""))
 
 
 def _texts(step: Step, *, python: bool = False) -> Iterator[tuple[str, str, bool]]:
-    """Yield the command like a script, and then what `_scripts` yields."""
+    """Yield the command in the form of `_scripts`, then the scripts."""
     yield "the command", step.command, True
     yield from _scripts(step, python=python)
 
 
 def _scripts(step: Step, *, python: bool = False) -> Iterator[tuple[str, str, bool]]:
-    """Yield each file of the step's code that its command starts, or a shell script of it: its path, its text with its
-    own line ends, and whether a shell reads it.
+    """Yield each file of the code that the command, or a shell script of it, starts: its path, its text with its line
+    ends, and whether a shell reads it.
 
-    python: whether also those that Python reads
+    python: whether to include files that Python reads
     """
     waiting, seen = [step.command] if step.code else [], set[str]()
     while waiting:
@@ -109,20 +109,20 @@ def instances_apart(_scope: Scope, step: Step) -> Iterator[Problem]:
 
 _OF_RANK = {"RANK": OPEN_MPI.rank, "LOCAL_RANK": OPEN_MPI.local_rank, "WORLD_SIZE": OPEN_MPI.world_size}
 PYTORCH_ONLY = (*_OF_RANK, "NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
-"""The variables of a rank that Azure ML sets for pytorch, and mpirun does not."""
+"""Variables of a rank that Azure ML sets for pytorch, and mpirun does not set."""
 
 _AS_NODE_RANK = re.compile(
     r"(?:--(?:node|machine)[_-]rank(?:=|\s+)|\bNODE_RANK=|\bNODE_RANK[\"']]\s*=\s*(?:str\()?os\.)"
     r"(?:[\"']?\$\{?|environ(?:\.get\(|\[)[\"'])(?P<name>OMPI_COMM_WORLD_(?:NODE_)?RANK)\b"
 )
 _SETS_ANY = frozenset({".", "eval", "source"})
-"""Programs after which any variable may be set."""
+"""Programs that may set any variable."""
 _BY_LAUNCHER = frozenset({"RANK", "LOCAL_RANK"})
-"""The variables that a launcher sets for each rank that it starts."""
+"""Variables that a launcher sets for each rank that it starts."""
 
 
 def mpi_variables(_scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield a warning for each variable of a step's command that is not what it is meant to be under MPI."""
+    """Yield a warning for each variable of a step's command that has another meaning, or no value, under MPI."""
     if not isinstance(step.distribution, Mpi):
         return
     yield from _not_set(step)
@@ -137,7 +137,7 @@ def mpi_variables(_scope: Scope, step: Step) -> Iterator[Problem]:
 def _not_set(step: Step) -> Iterator[Problem]:
     if any(simple.program in _SETS_ANY for simple in simple_commands(step.command)):
         return
-    # A launcher sets these for its ranks: that they are expanded in front of it is another mistake.
+    # A launcher sets these for its ranks. `expanded_once` reports those that are expanded before it starts.
     by_launcher = _BY_LAUNCHER if launcher_of(step.command) else frozenset()
     names = {*expansions(step.command, with_default=False)} - by_launcher
     for name in PYTORCH_ONLY:
@@ -148,12 +148,12 @@ def _not_set(step: Step) -> Iterator[Problem]:
 
 
 def _sets(command: str, name: str) -> bool:
-    """Return whether a text of a shell assigns a variable."""
+    """Return whether a shell command assigns a variable."""
     return re.search(rf"(?<![\w$-]){name}=|\b(?:for|read)\s+{name}\b", command) is not None
 
 
 def _instead(step: Step, name: str) -> str:
-    """Return what an MPI job has in place of a variable of PyTorch's launch."""
+    """Return the counterpart of a PyTorch variable in an MPI job."""
     if name in _OF_RANK:
         return f"${_OF_RANK[name]}"
     if name == "NODE_RANK":
@@ -164,7 +164,7 @@ def _instead(step: Step, name: str) -> str:
 
 
 def _node_rank(step: Step) -> str:
-    """Return the rank of the instance in the shell. Ranks fill one instance after another."""
+    """Return a shell expression for the rank of the instance. Ranks fill one instance after another."""
     processes = processes_per_instance(step.distribution)
     return f"${OPEN_MPI.rank}" if processes == 1 else f"$(({OPEN_MPI.rank} / {processes}))"
 
@@ -182,7 +182,7 @@ def expanded_once(_scope: Scope, step: Step) -> Iterator[Problem]:
 
 
 def rank_variables(_scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield a warning for each variable of a rank that has the same value for all."""
+    """Yield a warning for each variable of a rank that is set to the same value for all ranks."""
     if isinstance(step.distribution, Single) or (launcher_of(step.command) and step.instance_count == 1):
         return
     names = [name for name in PYTORCH_ONLY if name != "NODE_RANK"]

@@ -21,7 +21,7 @@ from allranks.plan.graph import Step
 from allranks.plan.ports import Literal
 
 MANY = 8
-"""Workers of an instance from which a warning is given."""
+"""Minimum number of workers per instance for a warning."""
 
 DEFAULT = 2 << 30
 MOST_FILES = 200
@@ -37,7 +37,7 @@ _CHECKPOINTS = re.compile(r"check_?-?point|ckpt|resum|snapshot|\bsave_dir\b", re
 
 
 def loader_workers(scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield a warning if the workers that the command asks for may not fit."""
+    """Yield a warning if /dev/shm may be too small for the workers that the command requests."""
     workers = _workers(scope, step) * processes_per_instance(step.distribution)
     if workers >= MANY and step.shm_size <= DEFAULT:
         found = f"{workers} data loader workers on each instance, and {step.shm_size / (1 << 30):g} GiB of /dev/shm"
@@ -46,7 +46,7 @@ def loader_workers(scope: Scope, step: Step) -> Iterator[Problem]:
 
 
 def _workers(scope: Scope, step: Step) -> int:
-    """Return the workers of one process, as far as the command says."""
+    """Return the workers per process that the command requests; 0 if unknown."""
     most = 0
     for match in _OPTION.finditer(step.command):
         text = match["count"]
@@ -70,7 +70,7 @@ def bound_variables(_scope: Scope, step: Step) -> Iterator[Problem]:
 
 
 def spot(_scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield a warning if an eviction loses the work of a step."""
+    """Yield a warning if a step on spot capacity would lose its work at an eviction."""
     if step.job_tier.lower() != "spot":
         return
     outputs = [port for port in step.outputs if _CHECKPOINTS.search(port.name)]
@@ -86,20 +86,20 @@ def spot(_scope: Scope, step: Step) -> Iterator[Problem]:
 
 
 def saves_checkpoints(step: Step) -> bool:
-    """Return whether a step looks as if it saves checkpoints: by its ports, its command or its code."""
+    """Return whether a step appears to save checkpoints, by its ports, its command or its code."""
     ports = [*(port.name for port in step.inputs), *(port.name for port in step.outputs)]
     names = [*ports, *step.environment_variables, step.command]
     return any(_CHECKPOINTS.search(name) for name in names) or _script_resumes(step)
 
 
 def _script_resumes(step: Step) -> bool:
-    """Return whether a Python file of the step's code looks as if it resumes."""
+    """Return whether a Python file of the step's code appears to resume."""
     files = sorted(Path(step.code.folder).rglob("*.py"))[:MOST_FILES] if step.code else ()
     return any(_RESUMES.search(file.read_text(encoding="utf-8", errors="replace")) for file in files if file.is_file())
 
 
 def moving_environment(_scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield a finding if the environment of a step is a moving one."""
+    """Yield a finding if the environment of a step may change between runs."""
     environment = step.environment
     if is_moving(environment.image):
         fix = f"name a tag or a digest: {environment.image.removesuffix(':latest')}:TAG"
@@ -109,8 +109,8 @@ def moving_environment(_scope: Scope, step: Step) -> Iterator[Problem]:
 
 
 def joined(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Group the findings of moving environments and of datastores without a folder: each is reported once, at the first
-    step that has it, and names the other steps."""
+    """Merge equal findings of moving environments and unmapped datastores: report each at its first step, with the
+    names of the other steps."""
     groups: dict[object, list[Problem]] = {}
     for number, problem in enumerate(problems):
         is_of_several = problem.rule in ("latest-image", "latest-label", "unmapped-output")
@@ -131,7 +131,7 @@ def is_moving(image: str) -> bool:
 
 
 def conda(_scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield what `--environment venv` cannot read of a conda specification, or conda does not install."""
+    """Yield the parts of a conda specification that `--environment venv` cannot read, or conda does not install."""
     try:
         packages.of(step.environment) if step.environment.definition else None
     except InputError as error:

@@ -30,7 +30,7 @@ _NEARLY = re.compile(
     r"\$\{\{\s*[^\s{}]*\s*}}|(?:\$?(?P<open>\{{1,3}|\()\s*|\$)"
     r"(?P<name>(?:parent\.(?:jobs\.[\w-]+\.)?)?(?P<kind>inputs|outputs)\.(?P<port>[\w-]+))(?(open)\s*(?:}{1,3}|\)))"
 )
-"""A reference, or a text that is nearly one, which has the groups."""
+"""Matches a reference, or, with groups, a text that resembles one."""
 
 
 _QUOTED = re.compile(r"'\$\{\{\s*inputs\.([^\s{}]+)\s*}}'")
@@ -66,7 +66,7 @@ def command(scope: Scope, step: Step) -> Iterator[Problem]:
 
 
 def quotes(scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield values that end the single quotes around them in the command, so that the shell splits the rest."""
+    """Yield a problem for each value with a single quote that the command puts in single quotes."""
     quoted = {match[1] for match in _QUOTED.finditer(step.command)}
     for port in step.inputs:
         value = scope.value(port.value) if port.name in quoted else None
@@ -77,11 +77,11 @@ def quotes(scope: Scope, step: Step) -> Iterator[Problem]:
 
 MOST_INSTANCES = 65_000
 MOST_CONNECTED_INSTANCES = 4_000
-"""The largest clusters of Azure ML: of any instances, and of instances that communicate. Source: "Manage and increase
-quotas and limits for resources with Azure Machine Learning"."""
+"""The largest clusters of Azure ML, and the largest with communicating instances. Source: "Manage and increase quotas
+and limits for resources with Azure Machine Learning"."""
 
 MOST_PROCESSES = 1_792
-"""The cores of Azure's largest size, Standard_M1792ixds_32_v3."""
+"""The number of cores of Azure's largest size, Standard_M1792ixds_32_v3."""
 
 
 def layout(scope: Scope, step: Step) -> Iterator[Problem]:
@@ -118,7 +118,7 @@ def _elastic(scope: Scope, step: Step) -> Iterator[Problem]:
 
 
 def _too_many(scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield counts that no cluster has. Without a bound, a number with too many digits exhausts memory."""
+    """Yield counts that exceed any cluster. Without a limit, a number with too many digits would exhaust memory."""
     alone = step.distribution.type == Single.type
     most = MOST_INSTANCES if alone else MOST_CONNECTED_INSTANCES
     if step.instance_count > most:
@@ -136,7 +136,7 @@ def _too_many(scope: Scope, step: Step) -> Iterator[Problem]:
 def requirement(scope: Scope, step: Step) -> Iterator[Problem]:
     """Yield a launch that does not fit, and chosen values whose packages the environment lacks.
 
-    An environment whose packages are not known, such as a registered one, is not checked.
+    An environment with unknown packages, such as a registered one, is not checked.
     """
     problem = launch_problem(step.tags.get(LAUNCH, ""), step.distribution)
     if problem is not None:
@@ -171,7 +171,7 @@ def _lacking_package(scope: Scope, step: Step, wrong: Requirement, missing: str,
 
 
 def inline_environment(scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield the problems of an environment that the step itself describes. A component's file has its own rules."""
+    """Yield the problems of an environment in the pipeline's file. Rules of components check those of components."""
     environment, where = step.environment, scope.key(step, "environment")
     if step.spec:
         return
@@ -185,7 +185,7 @@ def inline_environment(scope: Scope, step: Step) -> Iterator[Problem]:
 
 
 def not_run_here(scope: Scope, node: StandIn) -> Iterator[Problem]:
-    """Yield a problem if a node does not run on this machine, and no folder stands in for it."""
+    """Yield a problem if a node does not run on this machine and no folder stands in for it."""
     if scope.here and not node.folder:
         found = f"{node.what} does not run on this machine"
         fix = f"to run the rest on its outputs: --stand-in {scope.path}{node.name}=FOLDER"
@@ -193,7 +193,7 @@ def not_run_here(scope: Scope, node: StandIn) -> Iterator[Problem]:
 
 
 def ignored_variables(scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield a warning for each variable of a component, because only those of the step are sent."""
+    """Yield a warning for each variable of a component: azure-ai-ml only sends those of the step."""
     for name in step.ignored_variables:
         where = scope.key(step, f"environment_variables.{name}")
         found = f"{name} is set by the component; azure-ai-ml does not send the variables of a component"
@@ -201,7 +201,7 @@ def ignored_variables(scope: Scope, step: Step) -> Iterator[Problem]:
 
 
 def misspelt_references(_scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield each text of the step that is nearly a reference to a port that exists, at its key."""
+    """Yield a warning for each text of the step that resembles a reference to an existing port."""
     ports = {("inputs", port.name) for port in step.inputs} | {("outputs", port.name) for port in step.outputs}
     yield from _nearly(step, "command", step.command, ports)
     for name, value in step.environment_variables.items():
@@ -210,7 +210,7 @@ def misspelt_references(_scope: Scope, step: Step) -> Iterator[Problem]:
 
 
 def misspelt_bindings(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
-    """Yield the value of a node's input if it is nearly a binding."""
+    """Yield a warning if the value of a node's input resembles a binding."""
     text = port.value.value if isinstance(port.value, Literal) else getattr(port.value, "path", None)
     if isinstance(text, str):
         yield from _nearly(node, scope.key(node, f"inputs.{port.name}"), text, frozenset())
