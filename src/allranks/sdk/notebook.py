@@ -1,9 +1,9 @@
 """Run a Jupyter notebook's cells in order, as "Run all" does, without IPython.
 
-Lines in IPython's own syntax are skipped: shell lines (``!pip install``), help (``name?``) and magics, except for
-those that a later cell may need: ``%%writefile``, ``%run``, ``%cd``, ``%time``, and ``%%time`` and ``%%capture``, whose
-cells are run. IPython's own transformer takes 0.36 s to import, and joins continued lines, after which an error names a
-wrong line of its cell (measured with IPython 9).
+Lines in IPython's syntax are skipped: shell lines (``!pip install``), help (``name?``) and magics, except those that a
+later cell may need: ``%%writefile``, ``%run``, ``%cd``, ``%time``, and ``%%time`` and ``%%capture``, whose cells are
+run. IPython's transformer is not used: it takes 0.36 s to import, and joins continued lines, so that errors name wrong
+lines (measured with IPython 9).
 
 Notebooks often download data or plot results around the cells that make the job. Statements that need a package, a
 network or a file which this machine lacks are skipped. The names that a skipped statement would have set are removed,
@@ -84,7 +84,7 @@ def cells(path: Path) -> list[Cell]:
 
 
 def _object(tree: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return the object of that name; an empty one if it is missing or something else."""
+    """Return the object of that name; an empty one if it is missing or not an object."""
     value = tree.get(name)
     return value if isinstance(value, dict) else {}
 
@@ -97,8 +97,8 @@ def run(
 ) -> None:
     """Run the cells in order in the module's namespace. Their exceptions are not caught.
 
-    skipped:    receives the statements that this machine cannot execute; None: they raise
-    after_cell: is called after each cell
+    skipped:    records the statements that this machine cannot execute; None to let them raise
+    after_cell: called after each cell
 
     Raise InputError if the file is not a Python notebook.
     """
@@ -139,8 +139,8 @@ def _run_cell(cell: Cell, path: Path, namespace: dict[str, Any], skipped: Skippe
 def _compiled(source: str, file: str) -> tuple[Any, str]:
     """Return a cell's compiled code, and its text as Python.
 
-    Lines in IPython's syntax are replaced without changing line numbers. Lines that Python accepts are not changed,
-    such as lines of a string that begin with %. Raise SyntaxError for lines that neither accepts.
+    Lines in IPython's syntax are replaced without changing line numbers. Lines that Python accepts, such as lines of a
+    string that begin with %, do not change. Raise SyntaxError for any other line.
     """
     lines = source.split("\n")
     while True:
@@ -155,8 +155,10 @@ def _compiled(source: str, file: str) -> tuple[Any, str]:
 
 
 def _replaceable(lines: list[str], number: int) -> int | None:
-    """Return the index of the line that Python rejected, or of the nearest replaceable line above it, since Python may
-    report a bracket or quote that was not closed before; None if there is none."""
+    """Return the index of the nearest replaceable line at or above the one that Python rejected; None if there is none.
+
+    Python may report a line below an unclosed bracket or quote.
+    """
     for place in range(min(number, len(lines)) - 1, -1, -1):
         if _LINE_MAGIC.fullmatch(lines[place]) or _HELP.fullmatch(lines[place]):
             return place
@@ -229,7 +231,7 @@ def _do_nothing(*arguments: Any, **options: Any) -> None:
 
 
 class _Shell:
-    """The result of `get_ipython()`: every method does nothing."""
+    """The result of `get_ipython()`, whose methods do nothing."""
 
     config: Mapping[str, Any] = MappingProxyType({})  # the SDK reads the running kernel from it
 
@@ -266,17 +268,17 @@ def _module_attribute(name: str) -> Any:
 
 _COMMAND = "os.system"
 _LACKS = {"ConnectionError", "TimeoutError", "URLError", "gaierror", "ProxyError", "ImportError", "CalledProcessError"}
-"""Names of exceptions, or of their bases: a package, a network or a program of this machine fails."""
+"""Names of exceptions, or of their bases, that are raised if this machine lacks a package, a network or a program."""
 
 
 @dataclass(frozen=True)
 class SkippedStatements:
     """The statements of a notebook that were skipped.
 
-    applies:  whether statements may be skipped now; else their exceptions are raised
-    problems: of each, why it cannot be executed here. A warning if nothing has used what it would have imported
-    lost:     names that were not set, each with the index of the problem; _COMMAND for a command that failed
-    shell:    the places of shell lines, which are never executed
+    applies:  returns whether statements may be skipped now; otherwise their exceptions are raised
+    problems: why each statement cannot be executed here; a warning for an import that nothing has used
+    lost:     index of the problem by the names that were not set; _COMMAND for a failed command
+    shell:    places of shell lines, which are never executed
     """
 
     path: Path
@@ -286,8 +288,7 @@ class SkippedStatements:
     shell: list[str] = field(default_factory=list)
 
     def run(self, code: CodeType, text: str, file: str, namespace: dict[str, Any]) -> None:
-        """Execute the code of a cell, except for statements that this machine cannot execute. Other exceptions are not
-        caught.
+        """Execute the code of a cell, except statements that this machine cannot execute.
 
         text: the cell as Python
         file: the name under which it was compiled
@@ -312,11 +313,11 @@ class SkippedStatements:
                 code = compile(ast.Module([*future, *statements], []), file, "exec", dont_inherit=True)
 
     def required(self) -> list[Problem]:
-        """Return the problems of statements whose results may be missing."""
+        """Return the problems of skipped statements whose results may be needed."""
         return [problem for problem in self.problems if problem.level is not Level.WARNING]
 
     def _system(self, system: Callable[[str], int], command: str) -> int:
-        """Run a command as `os.system`. Record a failure: a later statement may raise because of it."""
+        """Run a command like `os.system`. Record a failure, which may make a later statement raise."""
         code = system(command)
         if code and self.applies():
             self.lost[_COMMAND] = len(self.problems)
@@ -326,7 +327,7 @@ class SkippedStatements:
         return code
 
     def _skip(self, error: Exception, imports: bool) -> bool:
-        """Return whether the statement that raised is skipped. Add the reason, unless it is known."""
+        """Return whether to skip the statement that raised. Add the reason, unless it is known."""
         if not self.applies():
             return False
         innermost = traceback.extract_tb(error.__traceback__)[-1]

@@ -42,9 +42,9 @@ _FINISHED = "Completed"
 class Workspace:
     """The jobs that a file submits and the entities that it creates while it is read.
 
-    submitted:  the jobs, each once, in order
-    on_submit:  is called with each job that is submitted, as it is then
-    registered: the last created entity by (collection such as ``environments``, name)
+    submitted:  submitted jobs, each once, in order
+    on_submit:  called with each job in its state at submission
+    registered: (collection such as ``environments``, name) -> the last created entity
     """
 
     path: Path
@@ -55,7 +55,7 @@ class Workspace:
     _changes: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def submit(self, job: Any, settings: dict[str, Any]) -> Any:
-        """Record a job, and return it as completed."""
+        """Record a job, and mark it as completed."""
         for name in ("description", "compute", "tags", "experiment_name"):
             if settings.get(name) is not None:
                 setattr(job, name, settings[name])
@@ -70,7 +70,8 @@ class Workspace:
         return job
 
     def identify(self, entity: Any, collection: str, registry: str | None, name: Any) -> None:
-        """Give a created asset the id that the service would give it, or for Azure ML one without its workspace."""
+        """Set the id of a created asset as the service would do; without the workspace if the job is sent to Azure
+        ML."""
         if not entity.id and name:
             scope = f"azureml://registries/{registry}" if registry else _WORKSPACE
             is_for_azure = self.find is None and not registry
@@ -79,25 +80,25 @@ class Workspace:
             self._changes.callback(internals.set_id, entity, None)
 
     def restore(self) -> None:
-        """Restore the jobs' own names and states, and the assets' ids: placeholders are not sent to Azure ML."""
+        """Restore the names and states of jobs, and the ids of assets: placeholders must not be sent to Azure ML."""
         self._changes.close()
 
 
 def offline(workspace: Workspace) -> contextlib.AbstractContextManager[None]:
-    """Replace every MLClient and credential that is imported inside of the block: they answer from this machine."""
+    """Replace each MLClient and credential that is imported inside of the block by one that uses no network."""
     return replaced_clients(client_class(workspace))
 
 
 @contextlib.contextmanager
 def replaced_clients(client: type) -> Iterator[None]:
-    """Replace the class MLClient, and every credential, for what is imported inside of the block."""
+    """Replace the class MLClient, and each credential, that is imported inside of the block."""
     azure: Any = importlib.import_module("azure")
-    import azure.ai.ml as sdk  # 1 s, and a session has imported it
+    import azure.ai.ml as sdk  # takes 1 s to import, and a session has imported it
 
     identity = _identity()
     module = sys.modules.get(_CLIENT_MODULE) or ModuleType(_CLIENT_MODULE)
     with (
-        # What is not there yet is loaded later, by the SDK itself.
+        # The SDK itself loads missing modules later.
         entry(vars(sdk), "MLClient", client),
         entry(vars(module), "MLClient", client),
         entry(sys.modules, _CLIENT_MODULE, module),
@@ -116,7 +117,7 @@ def _completed(result: Any) -> Any:
 
 
 def client_class(workspace: Workspace) -> type:
-    """Return the class that replaces MLClient. Its instances record in this workspace."""
+    """Return the class that replaces MLClient. Its instances use this workspace."""
 
     class MLClient:
         """An MLClient that contacts no workspace."""
@@ -178,13 +179,13 @@ class _Operations:
         if find and isinstance(asset, Asset) and (spec := find(str(asset))):
             return internals.load_component(spec)
         if _creates_when_it_fails(sys._getframe(1)):
-            from azure.core.exceptions import ResourceNotFoundError  # 0.1 s
+            from azure.core.exceptions import ResourceNotFoundError  # azure.core takes 0.1 s to import
 
             raise ResourceNotFoundError(f"{self.collection} {name} is not on this machine")
         return asset
 
     def _list(self, name: Any = "", *arguments: Any, **options: Any) -> list[Any]:
-        """Return an asset's latest version only. Without a name, return what the file created."""
+        """Return the latest version of an asset. Without a name, return the entities that the file created."""
         if not name or self.collection not in _COLLECTIONS:
             return [
                 entity for (collection, _), entity in self.workspace.registered.items() if collection == self.collection
@@ -272,7 +273,7 @@ def _configuration(path: Any, file_name: str) -> dict[str, str]:
 def _creates_when_it_fails(frame: FrameType | None) -> bool:
     """Return whether the call is in a ``try`` whose handler creates something, as in "get it, or else create it".
 
-    frame: the frame that makes the call; the innermost frame of the user's code is used
+    frame: the frame of the call, in or below the user's code
     """
     while frame is not None and not user_code.is_users(frame.f_code.co_filename):
         frame = frame.f_back
@@ -302,7 +303,7 @@ class Credential:
         pass
 
     def get_token(self, *scopes: str, **options: Any) -> Any:
-        from azure.core.credentials import AccessToken  # 0.1 s
+        from azure.core.credentials import AccessToken  # azure.core takes 0.1 s to import
 
         # The SDK parses the token.
         parts = ({"alg": "none", "typ": "JWT"}, {"aud": "https://ml.azure.com"})
@@ -364,7 +365,7 @@ class Unknown(str):
 
 
 class _Label(str):
-    """A label in place of a version. As an integer it is 1, so that code can look for the highest version."""
+    """A label in place of a version. It converts to the integer 1, so that code can search for the highest version."""
 
     def __int__(self) -> int:
         return 1
@@ -396,7 +397,7 @@ class Asset(Unknown):
 
 
 class Component(Asset):
-    """A registered component without a local spec. Calling it creates a node that refers to it."""
+    """A registered component without a local spec. Calling it creates a node that refers to its id."""
 
     def __call__(self, *arguments: Any, **inputs: Any) -> Any:
         if arguments:
@@ -408,7 +409,7 @@ class Component(Asset):
 
 
 def _any_outputs(node: Any) -> Any:
-    """Return the outputs of a node with an unknown component: every requested output exists."""
+    """Return the outputs of a node with an unknown component, in which every requested output exists."""
 
     class AnyOutputs(internals.OutputsAttrDict):  # type: ignore[misc]
         def __getitem__(self, name: str) -> Any:
