@@ -59,7 +59,7 @@ class PythonFile:
                 stack.enter_context(contextlib.redirect_stdout(nowhere))
                 sdk = importlib.import_module("azure.ai.ml")
                 stack.enter_context(entry(vars(sdk), "load_job", partial(_load_job, sdk.load_job)))
-            stack.enter_context(user_code.told(self.path))
+            stack.enter_context(user_code.input_errors(self.path))
             yield
 
 

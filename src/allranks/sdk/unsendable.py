@@ -1,4 +1,4 @@
-"""Find what a node has in place of its settings: a binding as a whole group of them, or a value of another type."""
+"""Find settings that cannot be sent: a binding for a whole group of settings, or a value of another type."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _BOUND_ON_STEPS = {
     ("resources", "instance_type"): "text",
     ("resources", "shm_size"): "text",
 }
-"""Settings that may have a binding on a step, and not in a component; a text may have one that is written as a text."""
+"""Settings in which only steps may have a binding. For a text, components may have one that is a text."""
 _OF_PORTS = ("mode", "name", "type", "version")
 
 
 def problems(node: Any, place: StepPlace) -> Iterator[Problem]:
-    """Yield a problem for each setting of a node of the SDK, of its component and of its ports that cannot be read."""
+    """Yield a problem for each setting of a node, of its component and of its ports that cannot be read."""
     if not isinstance(node, internals.BaseNode):
         return
     for name, value in vars(node).items():
@@ -68,7 +68,7 @@ def refused(error: Exception, place: StepPlace) -> Iterator[Problem]:
 
 
 def unsent(node: Any, place: StepPlace) -> Iterator[Problem]:
-    """Yield a warning for each setting of a node with a binding that azure-ai-ml drops, or that it cannot send."""
+    """Yield a warning for each binding in a setting of a node that azure-ai-ml drops or cannot send."""
     for name, value in vars(node).items():
         key = name.lstrip("_")
         parts = value.values() if isinstance(value, dict) else (value,)
@@ -81,7 +81,7 @@ def unsent(node: Any, place: StepPlace) -> Iterator[Problem]:
 
 
 def _of_section(key: str, value: Any, place: StepPlace) -> Iterator[Problem]:
-    """Yield a problem for each expression that is not a binding to one input, in a setting or a group of settings."""
+    """Yield a problem for each expression in a setting, or a group of settings, that is not a binding to one input."""
     parts = value if isinstance(value, dict) else getattr(value, "__dict__", {}) if key in _SECTIONS else {}
     for where, each in ((key, value), *((f"{key}.{str(name).lstrip('_')}", each) for name, each in parts.items())):
         if where == "queue_settings.job_tier" and internals.is_binding(each):
@@ -89,13 +89,13 @@ def _of_section(key: str, value: Any, place: StepPlace) -> Iterator[Problem]:
         elif isinstance(each, internals.PipelineExpression):
             try:
                 str(each)
-            except Exception as error:  # the SDK's own
+            except Exception as error:  # of the SDK, without a common class
                 found, fix = validation_errors.one_line(error), "bind it to one input, and compute the value before"
                 yield Problem(place.key(where), found, "a value or a binding", fix)
 
 
 def _of_ports(node: Any, place: StepPlace) -> Iterator[Problem]:
-    """Yield a problem for what is no port, and for a binding as the mode, type or name of one."""
+    """Yield a problem for each value that is not a port, and for each binding as the mode, type or name of a port."""
     for side in ("inputs", "outputs"):
         for name, port in flat(getattr(node, side)):
             where = f"{side}.{name}"
@@ -126,10 +126,9 @@ def _text(value: Any) -> str:
 
 
 def bound_counts(sections: Mapping[str, Any]) -> list[tuple[tuple[str, str], Any]]:
-    """Return the keys with a binding that azure-ai-ml refuses in a component's resources and distribution: of numbers
-    any, of texts those that are objects of the DSL.
+    """Return the keys, with their values, of bindings that azure-ai-ml refuses in a component.
 
-    sections: mappings, or objects of azure-ai-ml
+    sections: resources and distribution, as mappings or objects of azure-ai-ml
     """
     found = []
     for (section, name), kind in _BOUND_ON_STEPS.items():
@@ -141,5 +140,5 @@ def bound_counts(sections: Mapping[str, Any]) -> list[tuple[tuple[str, str], Any
 
 
 def count_problem(where: str, value: Any) -> Problem:
-    """Return the error of a binding in place of a value."""
+    """Return the error of a binding that `bound_counts` returned."""
     return finding("count-binding", where, f"{value}, a binding", "a value")

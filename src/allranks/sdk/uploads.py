@@ -1,4 +1,4 @@
-"""What the SDK uploads: a component's code with its additional includes, an environment's build context.
+"""List the uploads of the SDK: a component's code with its additional includes, an environment's build context.
 
 A Dockerfile has no instruction to include another file. In files with Dockerfile in their name, a line
 ``# allranks: include PATH`` is therefore replaced by the file at PATH, which is relative to the file with the line.
@@ -43,7 +43,7 @@ class Upload:
 
 
 def code_elsewhere(code: CodeRequest) -> str:
-    """Return the id or the URL of a component's code that is not a path on this machine; "" if it is one."""
+    """Return the id or the URL of a component's code; "" if the code is a path on this machine."""
     path = code.path or ""
     # The SDK drops "azureml:" from ids.
     place = path if path.startswith("git+") or not path else located(path, code.base)
@@ -56,11 +56,11 @@ def code_of(
 ) -> Iterator[FileList | None]:
     """Yield the files of a component's code; None if it has no local code.
 
-    where:          the place that messages name
+    where:          the place, for messages
     includes_where: the place of the additional includes, if different
-    without:        folders to omit: those that snapshots are written to
+    without:        folders of snapshots, which are omitted
 
-    Raise InputError if the files cannot be collected, or all of them are left out.
+    Raise InputError if the files cannot be collected, or all of them are excluded.
     """
     if code_elsewhere(code):
         yield None
@@ -72,7 +72,7 @@ def code_of(
 def merged(
     includes: Any, scratch: Path, where: str, includes_where: str, command: str, without: Collection[Path] = ()
 ) -> FileList | None:
-    """Return the files to upload of the SDK's AdditionalIncludes, see `list_merged`, with the runtime if they or the
+    """Return the files to upload for the SDK's AdditionalIncludes (see `list_merged`), with the runtime if they or the
     command use it; None if there is no code.
 
     scratch: a folder for archives
@@ -95,7 +95,7 @@ def command_of(owner: Any) -> str:
 def _included(includes: Any, base: Path, where: str) -> list[Path]:
     """Return the included paths. Raise InputError if one does not exist."""
     try:
-        # This downloads artifacts of Azure DevOps.
+        # It downloads artifacts of Azure DevOps.
         paths = internals.resolved_includes(includes)
     except (ValueError, RuntimeError, OSError) as error:
         found = " ".join(str(error).split())
@@ -112,8 +112,12 @@ def _included(includes: Any, base: Path, where: str) -> list[Path]:
 
 
 def code_at(path: Path, where: str, command: str, without: Collection[Path] = ()) -> FileList:
-    """Return the files of code without additional includes, a folder or a file, with the runtime if they or the command
-    use it. without: as for `code_of`. Raise InputError like `code_of`."""
+    """Return the files of code without additional includes, with the runtime if they or the command use it.
+
+    path, without: as for `code_of`
+
+    Raise InputError as `code_of` does.
+    """
     return with_runtime(_not_empty(list_path(path, where, without), where), command, where)
 
 
@@ -152,7 +156,7 @@ def _files(source: CodeRequest | Path, command: str, where: str) -> Iterator[Fil
 
 
 def _not_empty(files: FileList, where: str) -> FileList:
-    """Return the files. Raise InputError if all of them are left out."""
+    """Return the files. Raise InputError if all of them are excluded."""
     if files.files or not files.left_out:
         return files
     examples = ", ".join(f"{entry.name} ({entry.reason})" for entry in files.left_out[:5])
@@ -161,7 +165,7 @@ def _not_empty(files: FileList, where: str) -> FileList:
 
 
 def _nodes(job: JobRequest) -> Iterator[tuple[str, NodeRequest]]:
-    """Yield each node with its address, including those of nested pipelines; "" for a job that is one node."""
+    """Yield each node with its path, including those of nested pipelines; "" for a job of one node."""
     if isinstance(job.root, ComponentRequest):
         yield from _below(job.root, "")
     elif isinstance(job.root, NodeRequest):
@@ -176,9 +180,9 @@ def _below(pipeline: ComponentRequest, path: str) -> Iterator[tuple[str, NodeReq
 
 
 def _sources(node: NodeRequest, *, alone: bool) -> Iterator[tuple[str, CodeRequest | Path, str]]:
-    """Yield what a node uploads: its component's code, with the command, and a local build context.
+    """Yield the uploads of a node: its component's code, with the command, and a local build context.
 
-    alone: whether it is a single job, whose own environment is sent; for a step the SDK sends its component's
+    alone: whether it is a standalone job, whose environment is sent; for a step, the SDK sends that of the component
     """
     component = node.component
     if not isinstance(component, ComponentRequest):
@@ -196,7 +200,7 @@ _DEEPEST = 8
 
 
 def context_of(folder: Path, where: str = "") -> FileList:
-    """Return the files of a build context. where: the place that messages name; by default the folder
+    """Return the files of a build context. where: the place, for messages; by default the folder
 
     Raise InputError if one of them, or a file that a Dockerfile includes, cannot be read.
     """

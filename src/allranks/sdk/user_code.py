@@ -1,4 +1,4 @@
-"""Find the user's code on the stack, and describe the exceptions that it raises."""
+"""Find the user's code on the stack, and convert its exceptions to problems."""
 
 from __future__ import annotations
 
@@ -61,35 +61,35 @@ _SENTENCES = (
     (r"\bPipeline(?:Input|Expression)\b",
      "the function reads the value of an input of the pipeline, which each run sets", _UNKNOWN, _DECIDE),
 )  # fmt: skip
-"""A pattern of the SDK's message, and what was found, what was expected and the fix, with the pattern's groups."""
+"""Patterns of the SDK's messages, with the texts for found, expected and fix, which may contain the groups."""
 
 
 def execute(file: Path, module: ModuleType) -> None:
-    """Execute a Python file in a module's namespace, without bytecode.
+    """Execute a Python file in a module's namespace, without a bytecode cache.
 
-    Python takes bytecode for current if the file has changed in the same second and has the same size.
+    Python considers a cache valid if the file changed within the same second and has the same size.
     """
     exec(compile(file.read_bytes(), file, "exec", dont_inherit=True), vars(module))
 
 
 def cell_file(notebook: Path, cell: int) -> str:
-    """Return the name under which a notebook's cell is compiled."""
+    """Return the file name with which a notebook's cell is compiled."""
     return f"{notebook}{_CELL}{cell}"
 
 
 def line(file: str, number: int) -> Location:
-    """Return the line of a file, by the name under which it was compiled."""
+    """Return a location, given the file name with which the code was compiled."""
     path, mark, cell = file.rpartition(_CELL)
     return Location(shown(path), number, int(cell)) if mark and cell.isdecimal() else Location(shown(file), number)
 
 
 def is_users(file: str) -> bool:
-    """Return whether a file is neither a library's nor ours."""
+    """Return whether a file is the user's: not of a library, nor of allranks."""
     return not file.startswith("<") and not _is_library(file) and not file.startswith(_OWN)
 
 
 def caller(frame: FrameType | None, path: Path) -> Location | None:
-    """Return the innermost line of the file on the stack, or else of the user's other code."""
+    """Return the innermost line of the file on the stack, else of other user code; None if there is none."""
     nearest = None
     while frame is not None:
         file = frame.f_code.co_filename
@@ -102,7 +102,7 @@ def caller(frame: FrameType | None, path: Path) -> Location | None:
 
 
 @contextlib.contextmanager
-def told(path: Path) -> Iterator[None]:
+def input_errors(path: Path) -> Iterator[None]:
     """Convert exceptions of the user's code to InputError, with the file and line."""
     try:
         yield
@@ -113,7 +113,7 @@ def told(path: Path) -> Iterator[None]:
 
 
 def problem(error: BaseException, path: Path) -> Problem:
-    """Return the problem for an exception that the file's code raised."""
+    """Return the problem for an exception of the file's code."""
     if isinstance(error, SyntaxError) and error.filename and not _is_library(error.filename):
         return Problem(str(line(error.filename, error.lineno or 1)), f"it is not Python: {error.msg}", "Python")
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_users(frame.filename)]
@@ -145,7 +145,7 @@ def _is_library(file: str) -> bool:
 
 
 def explained(problem: Problem, error: BaseException, file: Path) -> Problem:
-    """Return the problem with an explanation if azure-ai-ml's sentence is known. file: the user's"""
+    """Return the problem, explained if the message of azure-ai-ml is known. file: the user's"""
     known = _keys(error)
     if isinstance(error, KeyError) and known:
         name = str(error.args[0])
@@ -166,7 +166,7 @@ def explained(problem: Problem, error: BaseException, file: Path) -> Problem:
 
 
 def _keys(error: BaseException) -> list[str]:
-    """Return the names of the inputs in which the SDK looked in vain."""
+    """Return the names of the existing inputs, if the SDK failed to find one."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -176,12 +176,12 @@ def _keys(error: BaseException) -> list[str]:
 
 
 def _place(where: str, file: Path, name: str) -> str:
-    """Return the line that names a step, if the SDK has complained of it after the function had returned."""
+    """Return the line that names a step, if the SDK reported the step after the function returned."""
     if ":" in where or file.suffix != ".py" or not name:
         return where
     lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
     naming = rf"^\s*{re.escape(name)}\s*=|=\s*[\"']{re.escape(name)}[\"']"
-    for flag in (0, re.IGNORECASE):  # the SDK writes a name that was set in lower case
+    for flag in (0, re.IGNORECASE):  # the SDK converts a name that was set to lower case
         for number, text in enumerate(lines, 1):
             if re.search(naming, text, flag):
                 return f"{where}:{number}"

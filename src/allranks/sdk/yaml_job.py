@@ -36,7 +36,7 @@ from allranks.secrets import quoted
 class YamlFile:
     """A YAML file that describes a job.
 
-    warnings: what azure-ai-ml drops, after the job has been built
+    warnings: about parts that azure-ai-ml drops; filled when the job is built
     """
 
     text: YamlText
@@ -47,7 +47,7 @@ class YamlFile:
         return self.text.path
 
     def inputs(self) -> dict[str, str | None]:
-        """Return the names of the pipeline's inputs with their types; None for one that only has a value."""
+        """Return the types of the pipeline's inputs by name; None for an input with only a value."""
         inputs = self.text.tree.get("inputs")
         return {name: _type(value) for name, value in inputs.items()} if isinstance(inputs, dict) else {}
 
@@ -80,13 +80,13 @@ class YamlFile:
         return job
 
     def location(self, path: str) -> Location | None:
-        """Return where the node at this path begins, if it is in this file."""
+        """Return the first line of the node at this path, if it is in this file."""
         key = ".".join(f"jobs.{name}" for name in path.split("."))
         line = self.text.lines.get(key, 1 if "jobs" not in self.text.tree else None)
         return Location(shown(self.path), line) if line else None
 
     def _explained(self, error: Exception, overrides: list[dict[str, Any]]) -> Exception:
-        """Return a better error. The SDK explains an error only if every job has a type, whose default is command."""
+        """Return a better error. The SDK only explains an error if every job has a type, whose default is command."""
         jobs = self.text.tree.get("jobs", {})
         untyped = [name for name, job in jobs.items() if isinstance(job, dict) and "type" not in job]
         if untyped and "Not supported pipeline job type" in str(error):
@@ -110,7 +110,7 @@ class YamlFile:
     def _loads(self, overrides: list[dict[str, Any]]) -> bool:
         try:
             self._load(overrides)
-        # The SDK's errors have no common class; any of them means that it refuses the file.
+        # The SDK's errors have no common class. Any of them means that it refuses the file.
         except Exception:
             return False
         return True
@@ -123,9 +123,9 @@ class YamlFile:
 
 
 def read(path: Path) -> YamlFile | ComponentFile:
-    """Parse the file: a job, or a command or parallel component, which becomes a job of one step.
+    """Read a file with a job, or with a command or parallel component, which becomes a job of one step.
 
-    Raise InputError if it is not YAML, or neither of them.
+    Raise InputError if it is not YAML, or contains neither.
     """
     text = yaml_lines.parse(path)
     if spec_files.kind_of(text.tree) is spec_files.Kind.COMPONENT:
@@ -164,13 +164,13 @@ def read(path: Path) -> YamlFile | ComponentFile:
 
 
 def _kind(tree: Mapping[str, Any], noun: str) -> str:
-    """Return the type of a job or a component, taken from its schema if the file does not name it."""
+    """Return the type of a job or a component; that of its schema if the file sets no type."""
     schema = re.search(rf"(\w+){noun}\.schema", str(tree.get("$schema", "")), re.IGNORECASE)
     return str(tree.get("type") or (schema[1].lower() if schema else "command"))
 
 
 def where(text: YamlText, key: str) -> str:
-    """Return a key as named in messages: ``step train, key resources.instance_count (pipeline.yml:12)``."""
+    """Return the place of a key: ``step train, key resources.instance_count (pipeline.yml:12)``."""
     parts = key.split(".")
     if parts[0] == "jobs" and len(parts) > 1:
         key_of_step = ".".join(parts[2:])
@@ -179,7 +179,7 @@ def where(text: YamlText, key: str) -> str:
 
 
 def _type(value: Any) -> str | None:
-    """Return the declared type of an input. The SDK treats one that only has a path as a folder."""
+    """Return the declared type of an input. The SDK treats an input with only a path as a folder."""
     if not isinstance(value, dict) or "value" in value:
         return None
     return str(value.get("type", "uri_folder"))
@@ -192,8 +192,7 @@ _WHOLE_NUMBERS = (
 
 
 def _shapes(text: YamlText) -> Iterator[Problem]:
-    """Report values of a shape that the SDK ignores or rounds, or reports without the place or what is allowed: of a
-    command job, or of each job of a pipeline that has a command or a component."""
+    """Report values whose shape the SDK ignores, rounds, or reports without the place or the allowed shape."""
     jobs = text.tree.get("jobs")
     if not isinstance(jobs, dict):
         yield from _of_job(text, text.tree, "")
@@ -235,7 +234,7 @@ def _of_job(text: YamlText, job: Mapping[str, Any], prefix: str) -> Iterator[Pro
 
 
 def _missing_components(text: YamlText) -> Iterator[Problem]:
-    """Report component files that do not exist or are not YAML, for which the SDK's message is not clear."""
+    """Report component files that do not exist or are not YAML, for which the SDK's message is unclear."""
     jobs = text.tree.get("jobs")
     parsed: set[Path] = set()
     for name, job in jobs.items() if isinstance(jobs, dict) else ():
@@ -277,8 +276,7 @@ def _environment_files(text: YamlText) -> Iterator[Problem]:
 
 
 def _dangling(text: YamlText) -> Iterator[Problem]:
-    """Report bindings to inputs, steps and outputs that the file does not have, for which the SDK's message is not
-    clear."""
+    """Report bindings to missing inputs, steps and outputs, for which the SDK's message is unclear."""
     sections = {name: text.tree.get(name) for name in ("inputs", "jobs", "outputs")}
     known = {name: section if isinstance(section, dict) else {} for name, section in sections.items()}
     for key, value in _texts(text.tree["jobs"], "jobs") if "jobs" in text.tree else ():
@@ -296,7 +294,7 @@ def _dangling(text: YamlText) -> Iterator[Problem]:
 
 
 def _bound_counts(text: YamlText) -> Iterator[Problem]:
-    """Report bindings as numbers of instances or processes, for which the SDK's message is that of another kind of
+    """Report bindings as numbers of instances or processes, for which the SDK's message is about another kind of
     job."""
     jobs = text.tree.get("jobs")
     nodes = {f"jobs.{name}.": job for name, job in jobs.items()} if isinstance(jobs, dict) else {"": text.tree}
@@ -333,13 +331,13 @@ def _refused(text: YamlText, error: Exception) -> list[Problem]:
     details = validation_errors.messages_of(error)
     others = [key.rpartition(".")[0] for key, message in details if _is_other_kind(text, key, message)]
     if others and len(others) == len(details):
-        # Of a wrong step with a command or a Spark script, the SDK reports the missing component only.
+        # For an invalid step with a command or a Spark script, the SDK only reports the missing component.
         details = [
             (f"{job}.{name}", message)
             for job in others
             for name, message in validation_errors.of_step(text.value(job) or {}, text.path.parent)
         ] or details
-    # A job has a command or a component. For a wrong command, the SDK also reports the missing component.
+    # A job has a command or a component. For an invalid command, the SDK also reports the missing component.
     likely = [(key, message) for key, message in details if not _is_other_kind(text, key, message)] or details
     files = {key: path for key, _ in likely if (path := _component_file(text, key))}
     of_files = [problem for path in dict.fromkeys(files.values()) for problem in _of_component(path)]
@@ -348,7 +346,7 @@ def _refused(text: YamlText, error: Exception) -> list[Problem]:
 
 
 def _component_file(text: YamlText, key: str) -> Path | None:
-    """Return the file of the component that a key such as ``jobs.train.component.inputs.lr`` is in."""
+    """Return the file of the component that contains a key such as ``jobs.train.component.inputs.lr``."""
     match = _IN_COMPONENT.match(key)
     component = text.value(match[1]) if match else None
     path = text.path.parent / component.removeprefix("file:") if isinstance(component, str) else None

@@ -24,7 +24,7 @@ _PLACE = re.compile(r"(?P<owner>step (?P<step>\S+), |.*, )?key (?P<key>\S+) \((?
 
 
 def line_of(path: Path, *keys: str) -> int:
-    """Return the line, from 1, of a nested key; of its innermost existing parent if it is missing."""
+    """Return the line, from 1, of a nested key; that of its innermost existing parent if it is missing."""
     node = bounded_yaml.compose(bounded_yaml.read(path))
     line = 1
     for key in keys:
@@ -62,10 +62,10 @@ def read_mapping(path: Path, fix: str = "look at its spelling") -> dict[str, Any
 class YamlText:
     """The content of a file.
 
-    tree:     its content; of a key that is repeated, the last value
+    tree:     the content; for a repeated key, with the last value
     lines:    the line of each key, such as ``jobs.train.inputs.lr`` or ``inputs.kind.enum.0``, from 1
-    warnings: of repeated keys, and of values that YAML does not read as they are written
-    unquoted: the values as they are written that YAML does not read as text, such as 2026-01-31 or no, by key
+    warnings: about repeated keys, and values that YAML does not read as written
+    unquoted: the raw text of values that YAML does not read as text, such as 2026-01-31 or no, by key
     """
 
     path: Path
@@ -75,7 +75,7 @@ class YamlText:
     unquoted: Mapping[str, str] = field(default_factory=dict)
 
     def place(self, key: str = "") -> str:
-        """Return the file and the line of a key, or of its innermost parent that is in the file."""
+        """Return the file and the line of a key, or of its innermost existing parent."""
         while key and key not in self.lines:
             key = key.rpartition(".")[0]
         return f"{shown(self.path)}:{self.lines[key]}" if key else shown(self.path)
@@ -161,7 +161,7 @@ def _walk(
 
 
 def _is_changed(node: yaml.ScalarNode, key: str) -> bool:
-    """Return whether YAML 1.1 reads a number or a boolean that is not what the file says."""
+    """Return whether YAML 1.1 reads a number or a boolean that differs from the text in the file."""
     section, kind = key.rpartition(".")[0].rpartition(".")[2], node.tag.rpartition(":")[2]
     if kind == "bool":
         return section in ("inputs", _VARIABLES) and node.value.lower() not in ("true", "false")
@@ -198,7 +198,7 @@ def _with_key_lines(where: str, text: YamlText) -> str:
 
 
 def key_in(where: str, text: YamlText) -> str:
-    """Return the key that a place of a message names in a file, such as ``jobs.train.code``; "" if it names none."""
+    """Return the key of a file that the place of a message names, such as ``jobs.train.code``; "" if there is none."""
     match = _PLACE.fullmatch(where)
     if match is None or match["file"] != shown(text.path):
         return ""
