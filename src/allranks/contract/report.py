@@ -176,17 +176,12 @@ def truncated(text: str, most: int = 8192) -> str:
 
 def _line(event: Event) -> str | None:
     try:
-        fields = {name: truncated(value) if isinstance(value, str) else value for name, value in _plain(event).items()}
+        # A metric may be any object that float() accepts, such as a tensor of one element.
+        plain = {**vars(event), "metrics": _metrics(event.metrics)} if isinstance(event, Progress) else asdict(event)
+        fields = {name: truncated(value) if isinstance(value, str) else value for name, value in plain.items()}
         return json.dumps({"event": type(event).__name__.lower(), **fields}, default=float)
     except Exception:  # a metric's conversion to float may raise anything
         return None
-
-
-def _plain(event: Event) -> dict[str, Any]:
-    """Return an event's fields. A metric may be any object that float() accepts, such as a tensor of one element."""
-    if isinstance(event, Progress):
-        return {**vars(event), "metrics": _metrics(event.metrics)}
-    return asdict(event)
 
 
 def _parsed(line: bytes) -> Event | None:

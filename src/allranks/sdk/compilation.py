@@ -32,6 +32,7 @@ _MODES = {
 _SECTIONS = ("distribution", "limits", "queue_settings", "resources")
 """Groups of settings of a node whose keys have several spellings in requests."""
 
+_CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SETTINGS = ("default_datastore", "continue_on_step_failure", "force_rerun", "on_init", "on_finalize")
 
 
@@ -183,7 +184,7 @@ def _node(name: str, entity: Any, path: str, locate: Locate, *, alone: bool = Fa
     sent = {key: _plain(value) for key, value in body.items() if key not in ("componentId", "trial")}
     for key in _SECTIONS:
         if isinstance(section := sent.get(key), dict):
-            sent[key] = {_snake_case(name): value for name, value in section.items()}
+            sent[key] = {_CAMEL_CASE.sub("_", name).lower(): value for name, value in section.items()}
     for ports in (sent.get("inputs"), sent.get("outputs")):
         for port in (ports or {}).values():
             port["mode"] = _MODES.get(port.get("mode"), "")
@@ -277,10 +278,6 @@ def _source(owner: Any, output: Any) -> str:
     node = internals.owner(bound)
     is_own = getattr(owner, "jobs", {}).get(node.name) is node
     return f"${{{{parent.jobs.{node.name}.outputs.{internals.port_name(bound)}}}}}" if is_own else ""
-
-
-def _snake_case(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
 def _plain(value: Any) -> Any:

@@ -76,11 +76,11 @@ def cells(path: Path) -> list[Cell]:
     language = _object(metadata, "kernelspec").get("language") or _object(metadata, "language_info").get("name")
     if language and str(language).lower() not in ("python", "ipython"):
         raise InputError(Problem(shown(path), f"its cells are in {language}", "a notebook of Python"))
-    return [
-        Cell(number, _text(cell.get("source", "")))
-        for number, cell in enumerate(listed, 1)
-        if cell.get("cell_type") == "code"
-    ]
+    # The source is a text, or a list of lines.
+    sources = {
+        number: cell.get("source", "") for number, cell in enumerate(listed, 1) if cell.get("cell_type") == "code"
+    }
+    return [Cell(number, "".join(map(str, source))) for number, source in sources.items()]
 
 
 def _object(tree: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -148,21 +148,12 @@ def _compiled(source: str, file: str) -> tuple[Any, str]:
         try:
             return compile(text, file, "exec", dont_inherit=True), text
         except SyntaxError as error:
-            place = _replaceable(lines, error.lineno or 1)
+            # Python may report a line below an unclosed bracket or quote.
+            above = reversed(range(min(error.lineno or 1, len(lines))))
+            place = next((at for at in above if _LINE_MAGIC.fullmatch(lines[at]) or _HELP.fullmatch(lines[at])), None)
             if place is None:
                 raise
             _replace(lines, place)
-
-
-def _replaceable(lines: list[str], number: int) -> int | None:
-    """Return the index of the nearest replaceable line at or above the one that Python rejected; None if there is none.
-
-    Python may report a line below an unclosed bracket or quote.
-    """
-    for place in range(min(number, len(lines)) - 1, -1, -1):
-        if _LINE_MAGIC.fullmatch(lines[place]) or _HELP.fullmatch(lines[place]):
-            return place
-    return None
 
 
 def _replace(lines: list[str], place: int) -> None:
@@ -220,10 +211,6 @@ def _expanded(text: str, namespace: dict[str, Any]) -> str:
     """Return a magic's argument with ``{expression}`` and ``$name`` replaced by their values, as IPython does."""
     text = re.sub(r"\{([^{}]+)\}", lambda match: str(eval(match[1], namespace)), text)
     return re.sub(r"\$(\w+)", lambda match: str(namespace.get(match[1], match[0])), text)
-
-
-def _text(source: Any) -> str:
-    return "".join(map(str, source)) if isinstance(source, list) else str(source)
 
 
 def _do_nothing(*arguments: Any, **options: Any) -> None:

@@ -77,10 +77,6 @@ def _has_type(each: Any, kind: Any) -> bool:
         return False
 
 
-def _needs_type(each: Any) -> bool:
-    return is_schema(each) and "type" in each.fields and bool(each.fields["type"].required)
-
-
 def _selected(complaints: Mapping[Any, Any], value: Any) -> list[Any]:
     """Return the complaints to report for a value. complaints: of each field of a union"""
     kind = type(value) if isinstance(value, (dict, list)) else str
@@ -101,7 +97,8 @@ def _selected(complaints: Mapping[Any, Any], value: Any) -> list[Any]:
     fewest = min(_unknown_keys(schema, value) for schema in typed)
     likely = [schema for schema in typed if _unknown_keys(schema, value) == fewest]
     complaint = schemas[likely[0]]
-    if "type" not in value and all(map(_needs_type, likely)):
+    types = [each.fields.get("type") if is_schema(each) else None for each in likely]
+    if "type" not in value and all(field is not None and field.required for field in types):
         return [{**complaint, "type": [MISSING_KEY, f"Value None passed is not in set {_types(likely)}"]}]
     return [complaint]
 

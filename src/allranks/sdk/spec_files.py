@@ -208,16 +208,14 @@ def find_by_name(folder: Path, name: str) -> tuple[Spec, ...]:
 def _candidates(folder: Path, name: str) -> Iterator[Path]:
     """Yield files that may describe a component. The text is searched, because parsing a thousand files takes a
     minute."""
-    for path, text in _files(folder):
+    for path in files_below(folder, ".yaml", ".yml", *specs.SPECS, with_code=True):
+        try:
+            text = bounded_yaml.read(path)
+        except (OSError, UnicodeDecodeError):
+            continue
         pattern = _PYTHON_NAME if path.suffix == ".py" else _NAME
         if any(name in match.groups() for match in pattern.finditer(text)):
             yield path
-
-
-def _files(folder: Path) -> Iterator[tuple[Path, str]]:
-    for path in files_below(folder, ".yaml", ".yml", *specs.SPECS, with_code=True):
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            yield path, bounded_yaml.read(path)
 
 
 def _version(path: Path, name: str) -> str:

@@ -29,7 +29,9 @@ def load(spec: Path) -> list[Any]:
     """
     text = None if spec.suffix == ".py" else yaml_lines.parse(spec)
     try:
-        components = [_load_yaml(text)] if text else _load_python(spec)
+        defined = () if text else vars(_import_file(spec)).values()
+        components = [value.component for value in defined if internals.is_mldesigner_component(value)]
+        components = [_load_yaml(text)] if text else components
         results = [internals.validate(component) for component in components]
     except InputError:
         raise
@@ -94,11 +96,6 @@ def _mistakes(text: YamlText) -> Iterator[Problem]:
         yield unknown_key(f"{text.place(key)}, key {key}", meant)
     if isinstance(kind := text.value("distribution.type"), str):
         yield from unknown_distribution(kind, f"{text.place('distribution.type')}, key distribution.type")
-
-
-def _load_python(spec: Path) -> list[Any]:
-    module = _import_file(spec)
-    return [value.component for value in vars(module).values() if internals.is_mldesigner_component(value)]
 
 
 def _import_file(file: Path) -> ModuleType:

@@ -126,7 +126,8 @@ def uploads_of(job: JobRequest) -> list[Upload]:
     uploads: dict[str, Upload] = {}
     users: dict[str, list[str]] = {}
     problems: list[Problem] = []
-    for step, node in _nodes(job):
+    alone = [("", job.root)] if isinstance(job.root, NodeRequest) else []
+    for step, node in _below(job.root, "") if isinstance(job.root, ComponentRequest) else alone:
         for kind, source, command in _sources(node, alone=not step):
             key = repr((kind, source, command_uses_runtime(command)))
             if key not in uploads:
@@ -164,15 +165,8 @@ def _not_empty(files: FileList, where: str) -> FileList:
     raise InputError(Problem(where, found, "a file that may leave the machine", code="code-left-out"))
 
 
-def _nodes(job: JobRequest) -> Iterator[tuple[str, NodeRequest]]:
-    """Yield each node with its path, including those of nested pipelines; "" for a job of one node."""
-    if isinstance(job.root, ComponentRequest):
-        yield from _below(job.root, "")
-    elif isinstance(job.root, NodeRequest):
-        yield "", job.root
-
-
 def _below(pipeline: ComponentRequest, path: str) -> Iterator[tuple[str, NodeRequest]]:
+    """Yield each node of a pipeline with its path, including those of nested pipelines."""
     for name, node in pipeline.nodes.items():
         yield f"{path}{name}", node
         if isinstance(node.component, ComponentRequest):

@@ -227,9 +227,10 @@ def _misspelt(level: Level, tree: Any, path: str) -> Iterator[tuple[str, str]]:
         return
     level = _of_type(level, tree)
     keys = _keys(level)
+    is_open = not keys or any(not is_schema(each) for each in level)
     for name, value in tree.items():
         key = f"{path}{name}"
-        if not _is_open(level) and keys and name not in keys:
+        if not is_open and name not in keys:
             if closest := _closest(str(name), keys - tree.keys()):
                 yield key, closest
             continue
@@ -268,11 +269,6 @@ def _described(level: Level, name: str) -> Level:
         elif (values := getattr(each, "value_field", None)) is not None:
             found += alternatives(values)
     return tuple(found)
-
-
-def _is_open(level: Level) -> bool:
-    """Return whether any key is accepted."""
-    return not level or any(not is_schema(each) for each in level)
 
 
 @cache

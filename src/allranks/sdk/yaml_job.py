@@ -87,8 +87,7 @@ class YamlFile:
 
     def _explained(self, error: Exception, overrides: list[dict[str, Any]]) -> Exception:
         """Return a better error. The SDK only explains an error if every job has a type, whose default is command."""
-        jobs = self.text.tree.get("jobs", {})
-        untyped = [name for name, job in jobs.items() if isinstance(job, dict) and "type" not in job]
+        untyped = [name for name, job in self.text.jobs.items() if isinstance(job, dict) and "type" not in job]
         if untyped and "Not supported pipeline job type" in str(error):
             try:
                 self._load([*overrides, *({f"jobs.{name}.type": "command"} for name in untyped)])
@@ -193,11 +192,9 @@ _WHOLE_NUMBERS = (
 
 def _shapes(text: YamlText) -> Iterator[Problem]:
     """Report values whose shape the SDK ignores, rounds, or reports without the place or the allowed shape."""
-    jobs = text.tree.get("jobs")
-    if not isinstance(jobs, dict):
+    if not text.jobs:
         yield from _of_job(text, text.tree, "")
-        return
-    for name, job in jobs.items():
+    for name, job in text.jobs.items():
         key = f"jobs.{name}"
         if not isinstance(job, dict):
             expected = "keys and values: a component or a command, inputs and outputs"
@@ -235,9 +232,8 @@ def _of_job(text: YamlText, job: Mapping[str, Any], prefix: str) -> Iterator[Pro
 
 def _missing_components(text: YamlText) -> Iterator[Problem]:
     """Report component files that do not exist or are not YAML, for which the SDK's message is unclear."""
-    jobs = text.tree.get("jobs")
     parsed: set[Path] = set()
-    for name, job in jobs.items() if isinstance(jobs, dict) else ():
+    for name, job in text.jobs.items():
         component = job.get("component") if isinstance(job, dict) else None
         if not isinstance(component, str) or is_remote(component):
             continue
@@ -262,8 +258,7 @@ _PARENT = re.compile(r"\$\{\{\s*parent\.(inputs|jobs|outputs)\.([\w\-]+)")
 
 def _environment_files(text: YamlText) -> Iterator[Problem]:
     """Report files of environments that are not YAML, for which the SDK does not say what is wrong."""
-    jobs = text.tree.get("jobs")
-    for job in [text.tree, *(jobs.values() if isinstance(jobs, dict) else ())]:
+    for job in [text.tree, *text.jobs.values()]:
         environment = job.get("environment") if isinstance(job, dict) else None
         name = environment.get("conda_file") if isinstance(environment, dict) else None
         if isinstance(environment, str) and environment.startswith("file:"):
@@ -296,9 +291,7 @@ def _dangling(text: YamlText) -> Iterator[Problem]:
 def _bound_counts(text: YamlText) -> Iterator[Problem]:
     """Report bindings as numbers of instances or processes, for which the SDK's message is about another kind of
     job."""
-    jobs = text.tree.get("jobs")
-    nodes = {f"jobs.{name}.": job for name, job in jobs.items()} if isinstance(jobs, dict) else {"": text.tree}
-    for prefix, node in nodes.items():
+    for prefix, node in [(f"jobs.{name}.", job) for name, job in text.jobs.items()] or [("", text.tree)]:
         if isinstance(node, dict) and "component" not in node:
             for keys, value in bound_counts(node):
                 yield count_problem(where(text, f"{prefix}{'.'.join(keys)}"), value)

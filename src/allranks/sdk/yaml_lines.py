@@ -74,6 +74,12 @@ class YamlText:
     warnings: tuple[Problem, ...] = ()
     unquoted: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def jobs(self) -> dict[str, Any]:
+        """The steps of a pipeline; empty for other files."""
+        jobs = self.tree.get("jobs")
+        return jobs if isinstance(jobs, dict) else {}
+
     def place(self, key: str = "") -> str:
         """Return the file and the line of a key, or of its innermost existing parent."""
         while key and key not in self.lines:

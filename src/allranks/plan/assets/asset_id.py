@@ -82,7 +82,8 @@ class AssetId:
         scope = [f"{word}/{value}" for word, name in _SCOPES.items() if (value := getattr(self, name))]
         if not scope and self.kind != DATASTORE:
             return _PREFIX + self.short
-        own = f"{_PLURALS[self.kind]}/{self.name}{self._version}"
+        version = f"/versions/{self.version}" if self.version else f"/labels/{self.label}" if self.label else ""
+        own = f"{_PLURALS[self.kind]}/{self.name}{version}"
         if self.kind == DATASTORE:
             own += f"/paths/{self.path}" if self.path else ""
         elif self.subscription and self.group and self.workspace and not self.location:
@@ -101,12 +102,6 @@ class AssetId:
     def is_scoped(self) -> bool:
         """Return whether the id names a registry or a workspace."""
         return any(getattr(self, name) for name in _SCOPES.values())
-
-    @property
-    def _version(self) -> str:
-        if self.version:
-            return f"/versions/{self.version}"
-        return f"/labels/{self.label}" if self.label else ""
 
 
 def parse(text: str, kind: str) -> AssetId:

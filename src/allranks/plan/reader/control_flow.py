@@ -121,8 +121,12 @@ def parallel_for(name: str, node: NodeRequest, context: Context, read_body: Read
     if body is None:
         return None
     place = context.place(name)
-    given = {port.name: port for port in step_ports.outputs(node, None, context)}
-    outputs = tuple(_aggregated(port, given.get(port.name)) for port in body.outputs)
+    # The values of all iterations are a JSON list of primitives, or a table of data.
+    paths = {port.name: port.path for port in step_ports.outputs(node, None, context)}
+    outputs = tuple(
+        Output(name, "string") if kind in PRIMITIVES else Output(name, "mltable", "rw_mount", paths.get(name))
+        for name, kind in ((port.name, port.type) for port in body.outputs)
+    )
     items = _items(node.body.get("items"), context)
     if items is None:
         expected = "a list of mappings, a mapping of mappings, or either as JSON"
@@ -132,15 +136,6 @@ def parallel_for(name: str, node: NodeRequest, context: Context, read_body: Read
         items = tuple(_resolved(item, body, place, context) for item in items)
     concurrency = integer(node.body.get("max_concurrency"), "max_concurrency", place, context)
     return ParallelFor(name, body, items, outputs, concurrency, location=place.location)
-
-
-def _aggregated(port: Output, given: Output | None) -> Output:
-    """Return the loop's output with the values of all iterations: a JSON list of primitives, or a table of data.
-
-    given: the output as set by the loop itself; None if not set
-    """
-    path = given.path if given is not None else None
-    return Output(port.name, "string") if port.type in PRIMITIVES else Output(port.name, "mltable", "rw_mount", path)
 
 
 def _body(name: str, context: Context, read_body: ReadBody) -> Step | Pipeline | None:

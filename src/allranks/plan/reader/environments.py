@@ -48,8 +48,8 @@ def read(environment: EnvironmentRequest | str | None, place: StepPlace, context
     # The SDK drops the name of an environment in a file.
     name = environment.name or str((environment.conda or {}).get("name") or "") or _name_in_file(environment)
     definition = json.dumps(environment.conda, sort_keys=True, default=str) if environment.conda else ""
-    has_context = bool(environment.context)
-    if not has_context and not environment.image:
+    folder = environment.folder
+    if not environment.context and not environment.image:
         found = "an environment without image and build"
         context.problems.append(finding("environment-empty", place.key("environment"), found, "one of them"))
     return Environment(
@@ -57,9 +57,10 @@ def read(environment: EnvironmentRequest | str | None, place: StepPlace, context
         version=environment.version,
         image=environment.image,
         conda=_short(digest.of_text(definition)) if definition else "",
-        context=_context(environment, place, context) if has_context else "",
-        dockerfile=(environment.dockerfile or DOCKERFILE) if has_context else "",
-        folder=str(environment.folder or ""),
+        # Its location, if it is not on this machine.
+        context=_digest(folder, place, context) if folder and context.snapshots else environment.context,
+        dockerfile=(environment.dockerfile or DOCKERFILE) if environment.context else "",
+        folder=str(folder or ""),
         definition=definition,
         file=environment.conda_file or environment.file,
     )
@@ -97,13 +98,6 @@ def _of_packages(specification: Mapping[str, Any], path: Path) -> Environment:
     text = json.dumps(specification, sort_keys=True, default=str)
     name = str(specification.get("name") or path.stem)
     return Environment(name, conda=_short(digest.of_text(text)), definition=text, file=str(path))
-
-
-def _context(environment: EnvironmentRequest, place: StepPlace, context: Context) -> str:
-    """Return the digest of the build context; its location if it is not on this machine."""
-    if environment.folder is None or context.snapshots is None:
-        return environment.context
-    return _digest(environment.folder, place, context)
 
 
 def _digest(folder: Path, place: StepPlace, context: Context) -> str:

@@ -77,7 +77,9 @@ def read_node(name: str, node: NodeRequest, owner: ComponentRequest | None, cont
     if component is not None and (component.spec.get("properties") or {}).get("azureml.pipelines.dynamic"):
         special = "a @dynamic pipeline of mldesigner, which the service completes,"
     folder = stand_in.folder_of(name, context)
-    runs_here = not special and (node.type in STEP_READERS or node.type in CONTROL_READERS) and _is_copy(node)
+    is_known = node.type in STEP_READERS or node.type in CONTROL_READERS
+    is_import = node.type == "data_transfer" and node.body.get("task") != "copy_data"  # or an export
+    runs_here = is_known and not special and not is_import
     if not runs_here or (folder is not None and node.type != "if_else"):
         what = "" if runs_here else special or not_run_name(node.type)
         return stand_in.read(name, node, folder, context, what)
@@ -89,11 +91,6 @@ def read_node(name: str, node: NodeRequest, owner: ComponentRequest | None, cont
     if len(context.problems) == before:  # an error of a setting explains more than the warning that it is not sent
         context.problems += node.warnings
     return found
-
-
-def _is_copy(node: NodeRequest) -> bool:
-    """Return whether a data transfer copies data that Azure ML already has; True for nodes of other types."""
-    return node.type != "data_transfer" or node.body.get("task") == "copy_data"
 
 
 def _read(name: str, node: NodeRequest, owner: ComponentRequest | None, context: Context) -> Node | None:
