@@ -12,6 +12,9 @@ Primitive: TypeAlias = str | int | float | bool
 PRIMITIVES = frozenset({"integer", "number", "string", "boolean"})
 """Port types whose value is a single literal."""
 
+EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true or false", "string": "a text"}
+"""Descriptions of the values of these types, for messages."""
+
 _TOKEN = re.compile(r"(?P<open>\$\[\[)|(?P<close>]])|\$\{\{\s*(?P<expression>[^\s{}]*)\s*}}")
 _PLACEHOLDER = re.compile(r"\$\{\{\s*([^\s{}]*)\s*}}")
 

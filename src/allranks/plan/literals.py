@@ -6,13 +6,12 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 
-from allranks.contract.templating import wire
+from allranks.contract.templating import EXPECTED, wire
 from allranks.errors import Problem, did_you_mean, finding
 from allranks.plan import values
 from allranks.plan.ports import Input
 from allranks.secrets import quoted
 
-_EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
 _WHOLE = re.compile(r"\s*[+-]?\d+\s*")
 _EXPRESSION = re.compile(r"\$\{\{.*?}}")
 _BINDINGS = "${{parent.inputs.NAME}} or ${{parent.jobs.STEP.outputs.NAME}}"
@@ -42,20 +41,17 @@ def number_with_point(value: object) -> str:
 
 def fits(value: str | int | float | bool, kind: str) -> bool:
     """Return whether a literal is of a type. Strings that parse as numbers are numbers: commands receive text."""
-    if kind == "integer":
-        if isinstance(value, float):
-            return value.is_integer()  # azure-ai-ml accepts 3.0
-        return bool(_WHOLE.fullmatch(value)) if isinstance(value, str) else type(value) is int
-    if kind == "number":
-        if isinstance(value, bool):
-            return False
-        try:
-            return math.isfinite(float(value))
-        except ValueError:
-            return False
     if kind == "boolean":
-        return isinstance(value, bool) or (isinstance(value, str) and value.strip().lower() in ("true", "false"))
-    return True
+        return str(value).strip().lower() in ("true", "false")
+    if kind not in ("integer", "number") or isinstance(value, bool):
+        return kind not in ("integer", "number")
+    if kind == "integer":
+        # azure-ai-ml accepts 3.0.
+        return value.is_integer() if isinstance(value, float) else _WHOLE.fullmatch(str(value)) is not None
+    try:
+        return math.isfinite(float(value))
+    except ValueError:
+        return False
 
 
 def wrong(
@@ -72,7 +68,7 @@ def wrong(
         code = "unknown-expression" if port.type == "string" else "value"
         yield finding(code, where, f"{expression[0]} is not a {kind}", expressions)
     elif not fits(value, port.type):
-        yield Problem(where, found, _EXPECTED[port.type], fix, code="wrong-type")
+        yield Problem(where, found, EXPECTED[port.type], fix, code="wrong-type")
     elif port.enum and not _is_choice(value, port):
         similar = suggestion(wire(value), port.enum)
         yield finding("value-outside-enum", where, found, one_of(port.enum, ""), similar or fix)

@@ -43,11 +43,11 @@ _ABOUT = (
 """Fields that a component's specification in the request lacks, or has in other forms."""
 
 
-def _nowhere(path: str) -> None:  # noqa: ARG001
+def nowhere(path: str) -> None:  # noqa: ARG001
     return None
 
 
-def job_request(job: Any, source: str = "", locate: Locate = _nowhere) -> JobRequest:
+def job_request(job: Any, source: str = "", locate: Locate = nowhere) -> JobRequest:
     """Return the request of a pipeline or another job.
 
     source: the job's file, after which it is named if it has no name
@@ -91,7 +91,7 @@ def _without_compute(job: Any) -> tuple[str, ...]:
     return tuple(".".join(key.split(".")[1:-1:2]) for key in internals.validate_compute(job).error_messages)
 
 
-def component_request(component: Any, locate: Locate = _nowhere) -> ComponentRequest:
+def component_request(component: Any, locate: Locate = nowhere) -> ComponentRequest:
     """Return the request of a component. locate: as of `job_request`"""
     with _cached_schemas():
         return _component(component, "", locate)
@@ -100,7 +100,7 @@ def component_request(component: Any, locate: Locate = _nowhere) -> ComponentReq
 def node_request(path: str, node: Any) -> NodeRequest:
     """Return the request of a node. path: in its pipeline"""
     with _cached_schemas():
-        return _node(path, node, "", _nowhere)
+        return _node(path, node, "", nowhere)
 
 
 def environment_request(environment: Any) -> EnvironmentRequest | str | None:

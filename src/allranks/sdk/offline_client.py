@@ -30,6 +30,16 @@ Find = Callable[[str], Path | None]
 
 _CLIENT_MODULE = internals.PARTS["client"]
 _THIS_MACHINE = "this-machine"
+_COLLECTION_OF = {
+    "Job": "jobs",
+    "Component": "components",
+    "Environment": "environments",
+    "Data": "data",
+    "Model": "models",
+    "Compute": "compute",
+    "JobSchedule": "schedules",
+}
+"""The collection in which `MLClient.create_or_update` stores an entity, by the SDK's class names."""
 _COLLECTIONS = ("components", "environments", "models", "data")
 _WORKSPACE = (
     "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/offline/providers/"
@@ -82,11 +92,6 @@ class Workspace:
     def restore(self) -> None:
         """Restore the names and states of jobs, and the ids of assets: placeholders must not be sent to Azure ML."""
         self._changes.close()
-
-
-def offline(workspace: Workspace) -> contextlib.AbstractContextManager[None]:
-    """Replace each MLClient and credential that is imported inside of the block by one that uses no network."""
-    return replaced_clients(client_class(workspace))
 
 
 @contextlib.contextmanager
@@ -144,7 +149,9 @@ def client_class(workspace: Workspace) -> type:
             return cls(credential, *(names.get(key) for key in ("subscription_id", "resource_group", "workspace_name")))
 
         def create_or_update(self, entity: Any, **settings: Any) -> Any:
-            return getattr(self, _collection_of(entity)).create_or_update(entity, **settings)
+            names = (kind.__name__ for kind in type(entity).__mro__)
+            collection = next((_COLLECTION_OF[name] for name in names if name in _COLLECTION_OF), "others")
+            return getattr(self, collection).create_or_update(entity, **settings)
 
         def begin_create_or_update(self, entity: Any, **settings: Any) -> Any:
             return _completed(self.create_or_update(entity, **settings))
@@ -228,7 +235,6 @@ class _Operations:
         return entity
 
     def list_sizes(self, *arguments: Any, **options: Any) -> list[Any]:
-
         known = [internals.VmSize(name=size.name, gpus=size.gpus, v_cp_us=size.vcpus) for size in sizes()]
         return [*known, internals.VmSize(name=_THIS_MACHINE, gpus=1)]
 
@@ -244,14 +250,6 @@ class _Operations:
         if name.startswith("get"):
             return lambda *arguments, **options: Unknown(f"{self.collection}.{name}")
         return lambda *arguments, **options: None
-
-
-def _collection_of(entity: Any) -> str:
-    """Return the collection in which `MLClient.create_or_update` stores the entity, by the SDK's class names."""
-    kinds = ("Job", "Component", "Environment", "Data", "Model", "Compute", "JobSchedule")
-    collections = ("jobs", "components", "environments", "data", "models", "compute", "schedules")
-    found = dict(zip(kinds, collections, strict=True))
-    return next((found[kind.__name__] for kind in type(entity).__mro__ if kind.__name__ in found), "others")
 
 
 def _configuration(path: Any, file_name: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from typing import Any
 from allranks.errors import InputError, Level, Location, Problem
 from allranks.sdk import internals, notebook, user_code
 from allranks.sdk.notebook import SkippedStatements
-from allranks.sdk.offline_client import Find, Workspace, offline
+from allranks.sdk.offline_client import Find, Workspace, client_class, replaced_clients
 from allranks.sdk.session import entry
 
 NOTEBOOK = ".ipynb"
@@ -50,7 +50,7 @@ class PythonFile:
         Raise InputError, with the line, if the code raises.
         """
         with contextlib.ExitStack() as stack:
-            stack.enter_context(offline(self.workspace))
+            stack.enter_context(replaced_clients(client_class(self.workspace)))
             stack.enter_context(self.nodes.recorded())
             if self.path.suffix == NOTEBOOK:
                 stack.enter_context(as_jupyter(self.path, self.module))

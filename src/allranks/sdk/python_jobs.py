@@ -247,13 +247,9 @@ def as_texts(inputs: Mapping[str, Any]) -> dict[str, str]:
     texts: dict[str, str] = {}
     problems = []
     for name, value in inputs.items():
-        path = getattr(value, "path", None)
-        if isinstance(value, bool):
-            texts[name] = str(value).lower()
-        elif isinstance(value, (str, int, float)):
-            texts[name] = str(value)
-        elif isinstance(value, os.PathLike):
-            texts[name] = os.fsdecode(value)
+        path = value if isinstance(value, (str, os.PathLike)) else getattr(value, "path", None)
+        if isinstance(value, (bool, int, float)):
+            texts[name] = str(value).lower() if isinstance(value, bool) else str(value)
         elif isinstance(path, (str, os.PathLike)):
             texts[name] = os.fsdecode(path)
         else:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 
 from allranks.errors import InputError, Location, Problem, did_you_mean
-from allranks.sdk import validation_errors
+from allranks.sdk import bounded_yaml, validation_errors
 from allranks.sdk.paths import shown
 
 _LIBRARIES = (
@@ -23,45 +23,6 @@ _LIBRARIES = (
 )
 _OWN = str(Path(__file__).parents[1])
 _CELL = "#cell"
-_NAMES = "lower-case letters, digits and _, beginning with a letter or _"
-_UNKNOWN = "values that are known while the function makes the pipeline"
-_DECIDE = (
-    "decide while the pipeline runs, with condition of mldesigner.dsl, or make it a value of Python: "
-    '@dsl.pipeline(non_pipeline_inputs=["NAME"])'
-)
-_SENTENCES = (
-    (r"unexpected attribute '(?P<name>.*?)'.*?: (?P<known>.*)\.", "there is no output {name}", "one of {known}",
-     "{near}"),
-    (r"unexpected attribute '(?P<name>.*?)'", "there is no output {name}", "a step with outputs", "remove it"),
-    (r"unexpected keyword argument '(?P<name>.*?)', valid keywords: (?P<known>.*)\.", "there is no input {name}",
-     "one of {known}", "{near}"),
-    (r"positional arguments, got .* for (?P<name>\w+)\..*component_func\((?P<known>.*)\)",
-     "{name} is called with arguments that have no names", "named arguments", "write {name}({known})"),
-    (r"only path input is supported now but get .*?: (?P<name>.*)\.", "{name} is bound to an input of data",
-     "an Input with type and path, an input of the pipeline, or an output of a step",
-     "write Input(type=TYPE, path=PATH)"),
-    (r"Exactly 1 output is required, got (?P<count>\d+)\. \((?P<known>.*)\)", "a step with {count} outputs",
-     "one output: {known}", "write .outputs.NAME"),
-    (r"Invalid node name found: '(?P<name>.*?)'", "'{name}' cannot be the name of a step", _NAMES,
-     "rename it: {valid}"),
-    (r"Duplicate node name .* node name: '(?P<name>.*?)'", "two steps have the name {name}",
-     "names that differ in more than case", "rename one"),
-    (r"Defining component '(?P<name>.*?)' failed: Name is not valid", "'{name}' cannot be the name of a component",
-     _NAMES, "rename it: {valid}"),
-    (r"^(?:in|out)puts\.(?P<name>\w+)\.(?P<key>\w+): Unknown field", "the component declares {key} of {name}",
-     "what is the same in each use, such as type and mode", "set {key} where the component is used"),
-    (r"^(?!expected:)(?P<name>[\w.]+): (?P<known>(?:one of|a) .*)$", "azure-ai-ml refuses {name}", "{known}", ""),
-    (r"\bDistributedComponent\b", "a DistributedComponent of the retired SDK v1",
-     "a command component", 'pip install "allranks[migrate]", then: allranks migrate FILE'),
-    (r"return type of dsl.pipeline", "the function returns something else than a dictionary of outputs",
-     "names with outputs of steps", 'write return {{"NAME": STEP.outputs.OUTPUT}}'),
-    (r"unsupported sampling algorithm: (?P<name>\w+)", "sampling algorithm '{name}'", "one of random, grid, bayesian",
-     ""),
-    (r"\bNodeOutput\b", "the function reads the value of a step's output, which the run makes", _UNKNOWN, _DECIDE),
-    (r"\bPipeline(?:Input|Expression)\b",
-     "the function reads the value of an input of the pipeline, which each run sets", _UNKNOWN, _DECIDE),
-)  # fmt: skip
-"""Patterns of the SDK's messages, with the texts for found, expected and fix, which may contain the groups."""
 
 
 def execute(file: Path, module: ModuleType) -> None:
@@ -151,8 +112,8 @@ def explained(problem: Problem, error: BaseException, file: Path) -> Problem:
         name = str(error.args[0])
         fix = did_you_mean(name, known, "remove it")
         return replace(problem, found=f"there is no input {name}", expected=f"one of {', '.join(known)}", fix=fix)
-    for pattern, found, expected, fix in _SENTENCES:
-        match = re.search(pattern, problem.found) or re.search(pattern, " ".join(str(error).split()))
+    for row in bounded_yaml.load_file(Path(__file__).with_name("sdk_messages.yaml")):
+        match = re.search(row["pattern"], problem.found) or re.search(row["pattern"], " ".join(str(error).split()))
         if match is None:
             continue
         words = match.groupdict()
@@ -160,7 +121,7 @@ def explained(problem: Problem, error: BaseException, file: Path) -> Problem:
         name = words.get("name") or ""
         valid = re.sub(r"\W", "_", name, flags=re.ASCII).lower()
         words |= {"known": ", ".join(names), "near": did_you_mean(name, names, "remove it"), "valid": valid}
-        found, expected, fix = (part.format_map(words) for part in (found, expected, fix))
+        found, expected, fix = (row[key].format_map(words) for key in ("found", "expected", "fix"))
         return replace(problem, where=_place(problem.where, file, name), found=found, expected=expected, fix=fix)
     return problem
 

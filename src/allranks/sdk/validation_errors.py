@@ -15,6 +15,7 @@ from typing import Any
 
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.single import Single
+from allranks.contract.templating import EXPECTED
 from allranks.errors import Problem, did_you_mean
 from allranks.sdk import internals
 from allranks.sdk.paths import shown
@@ -25,10 +26,7 @@ _MAX_LENGTH = 300
 MISSING_FILE = " does not exist"
 """The end of a message about a file."""
 _KINDS = {
-    "string": "a text",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
+    **{kind: EXPECTED[kind] for kind in ("string", "integer", "number", "boolean")},
     "mapping": "keys and values",
     "list": "a list",
     "datetime": "a text such as 2026-01-31T08:00:00",

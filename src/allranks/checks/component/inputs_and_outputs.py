@@ -9,6 +9,7 @@ from typing import Any
 
 from allranks.catalog.declared_ports import DATA, FALSE, NUMBERS, PARAMETERS, TRUE, PortSpec
 from allranks.checks.component.subject import Subject
+from allranks.contract.templating import EXPECTED
 from allranks.errors import Problem, did_you_mean, finding
 
 LEGACY = frozenset({"path"})
@@ -18,7 +19,6 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
 
 _PYTHON: dict[str, type | tuple[type, ...]] = {"integer": int, "number": (int, float), "boolean": bool, "string": str}
-_EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true or false", "string": "a text"}
 
 
 def names(subject: Subject) -> Iterator[Problem]:
@@ -123,7 +123,7 @@ def ranges(subject: Subject) -> Iterator[Problem]:
         wrong = [(key, bound) for key, bound in (("min", low), ("max", high)) if not _parses(bound, port.type)]
         for key, bound in wrong:
             found = f"{key} {bound!r} of type {port.type}"
-            yield subject.report("range-bound", ("inputs", port.name, key), found, _EXPECTED[port.type])
+            yield subject.report("range-bound", ("inputs", port.name, key), found, EXPECTED[port.type])
         if not wrong and low is not None and high is not None and float(low) > float(high):
             found = f"min {low} is above max {high}"
             yield subject.report("range-order", ("inputs", port.name, "min"), found, "min at most max")
@@ -144,7 +144,7 @@ def enums(subject: Subject) -> Iterator[Problem]:
                 # YAML reads yes, no, on and off as booleans.
                 fix = subject.in_quotes(value, *keys, str(number)) if port.type == "string" else "correct it"
                 found = f"{subject.written(repr(value), *keys, str(number))} in the enum of type {port.type}"
-                yield subject.report("enum-type", keys, found, _EXPECTED[port.type], fix)
+                yield subject.report("enum-type", keys, found, EXPECTED[port.type], fix)
 
 
 def defaults(subject: Subject) -> Iterator[Problem]:
@@ -157,12 +157,12 @@ def defaults(subject: Subject) -> Iterator[Problem]:
             yield subject.report("default-of-data", keys, found, "no default: the designer connects data")
         elif port.type in _PYTHON and not _parses(port.default, port.type):
             found = f"default {port.default!r} of type {port.type}"
-            yield subject.report("default-type", keys, found, _EXPECTED[port.type])
+            yield subject.report("default-type", keys, found, EXPECTED[port.type])
         elif port.type in _PYTHON and port.type != "boolean" and isinstance(port.default, bool):
             # YAML's `no` becomes the text "False".
             fix = subject.in_quotes(port.default, *keys) if port.type == "string" else "write a number"
             found = f"default {port.default!r} of type {port.type}"
-            yield subject.report("default-changed", keys, found, _EXPECTED[port.type], fix)
+            yield subject.report("default-changed", keys, found, EXPECTED[port.type], fix)
         elif isinstance(port.enum, (list, tuple)) and str(port.default) not in map(str, port.enum):
             expected, fix = f"one of {', '.join(map(str, port.enum))}", "name one of those, or add it to the enum"
             yield subject.report("default-enum", keys, f"default {port.default!r}", expected, fix)

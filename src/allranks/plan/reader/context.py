@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import Location, Problem, StepPlace, did_you_mean
+from allranks.errors import Problem, StepPlace, did_you_mean
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.graph import Code
 from allranks.plan.ports import GraphInput, Literal, NodeOutput, Text, Value, references
+from allranks.sdk.compilation import Locate, nowhere
 
 _BINDING = re.compile(
     r"\$\{\{\s*parent\.(?:inputs\.(?P<input>[\w.\-]+)|jobs\.(?P<step>[\w\-]+)\.outputs\.(?P<output>[\w.\-]+))\s*}}"
@@ -43,10 +44,6 @@ def pipeline_output(text: str) -> str | None:
     return match[1] if match else None
 
 
-Locate = Callable[[str], Location | None]
-"""Returns the location of a node in the user's files, by its path."""
-
-
 @dataclass
 class Context:
     """The context of a graph while its nodes are read.
@@ -66,7 +63,7 @@ class Context:
     base: Path
     snapshots: Path | None
     values: Mapping[str, Any]
-    locate: Locate = lambda path: None  # noqa: ARG005
+    locate: Locate = nowhere
     lookup: AssetLookup | None = None
     path: str = ""
     alone: bool = False

@@ -12,10 +12,11 @@ from allranks.plan.environment import NO_ENVIRONMENT, Environment
 from allranks.plan.graph import Graph, Plan, StandIn, Step, Sweep
 from allranks.plan.ports import GraphInput, GraphOutput, NodeOutput
 from allranks.plan.reader import registered_component, stand_in, step_ports
-from allranks.plan.reader.context import Context, Locate
+from allranks.plan.reader.context import Context
 from allranks.plan.reader.nodes import declared_inputs, read_graph, read_node
 from allranks.plan.reader.sweep import is_conditional
 from allranks.plan.walk import is_within, with_steps
+from allranks.sdk.compilation import Locate, nowhere
 from allranks.sdk.paths import shown
 from allranks.sdk.request import ComponentRequest, JobRequest, NodeRequest, not_run, not_run_name
 from allranks.sdk.suppressions import Suppressions
@@ -27,7 +28,7 @@ def read(
     job: JobRequest,
     snapshots: Path | None,
     source: str = "",
-    locate: Locate = lambda path: None,  # noqa: ARG005
+    locate: Locate = nowhere,
     lookup: AssetLookup | None = None,
 ) -> Plan:
     """Return the plan of a pipeline job, or of a command job or a sweep, which becomes a plan with one node.

@@ -8,16 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from allranks.contract.templating import Primitive
+from allranks.contract.templating import EXPECTED, Primitive
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.plan.graph import Plan
 from allranks.plan.ports import PRIMITIVES, Literal, Value
 from allranks.plan.ports import Path as DataPath
 from allranks.sdk.paths import located
 from allranks.secrets import quoted
-
-_EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
-
 
 STAND_IN = "--stand-in "
 """The prefix of stand-ins among the values of a pipeline's inputs. They are stored with a run, and applied again when
@@ -60,7 +57,7 @@ def convert(text: str, type_name: str) -> Primitive:
         if type_name == "boolean":
             return {"true": True, "false": False}[text.strip().lower()]
     except (ValueError, KeyError):
-        raise ValueError(_EXPECTED[type_name]) from None
+        raise ValueError(EXPECTED[type_name]) from None
     if type_name == "string":
         return text
     if not text:
