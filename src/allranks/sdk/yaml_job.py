@@ -101,7 +101,7 @@ class YamlFile:
     def _misspelt(self, overrides: list[dict[str, Any]]) -> list[Problem]:
         """Report misspelt keys, some of which the SDK ignores."""
         keys = list(validation_errors.misspelt(f"{_kind(self.text.tree, 'job')} job", self.text.tree))
-        problems = [unknown_key(where(self.text, key), meant) for key, meant in keys]
+        problems = [unknown_key(self.text.where(key), meant) for key, meant in keys]
         if problems and self._loads(overrides):
             return list(Suppressions().remaining(Rule.named("ignored-key").mark(problems)))
         return problems
@@ -131,34 +131,30 @@ def read(path: Path) -> YamlFile | ComponentFile:
         kind = _kind(text.tree, "component")
         if kind in ("command", "parallel"):
             return component_job.read(path)
+        found, expected = "it describes a pipeline component, not a job", "a job, such as a pipeline that uses it"
         if kind != "pipeline":
             found = f"it describes a component of type {kind}, which the local engine does not run yet"
             expected = "a job, a command or parallel component, or a pipeline component in a pipeline"
-            raise InputError(Problem(shown(path), found, expected))
-        found, expected = "it describes a pipeline component, not a job", "a job, such as a pipeline that uses it"
         raise InputError(Problem(shown(path), found, expected))
-    if "type" not in text.tree and "jobs" in text.tree:
-        raise InputError(
-            Problem(shown(path), "it has jobs, but no type", "type: pipeline", "add the line type: pipeline")
-        )
     kind = _kind(text.tree, "job")
-    if "type" not in text.tree and kind == "sweep":
-        found = "it describes a sweep, but it has no type"
-        raise InputError(Problem(shown(path), found, "type: sweep", "add the line type: sweep"))
+    if "type" not in text.tree and ("jobs" in text.tree or kind == "sweep"):
+        found = "it has jobs, but no type" if "jobs" in text.tree else "it describes a sweep, but it has no type"
+        missing = "type: pipeline" if "jobs" in text.tree else "type: sweep"
+        raise InputError(Problem(shown(path), found, missing, f"add the line {missing}"))
     if kind not in ("automl", "pipeline", "command", "spark", "sweep"):
         key = "type" if "type" in text.tree else "$schema"
         what = NOT_RUN.get(kind, f"a job of type {kind}")
-        raise InputError(not_run(f"key {key} ({text.place(key)})", what))
+        raise InputError(not_run(text.where(key), what))
     component = text.tree.get("component")
     if kind == "pipeline" and "jobs" not in text.tree and isinstance(component, str):
         inner = text.path.parent / component.removeprefix("file:")
         if os.path.isfile(inner):
             yaml_lines.parse(inner)
         elif not is_remote(component):
-            where, expected = f"key component ({text.place('component')})", "a path, relative to this file"
-            raise InputError(Problem(where, f"{component} does not exist", expected))
+            expected = "a path, relative to this file"
+            raise InputError(Problem(text.where("component"), f"{component} does not exist", expected))
     elif kind == "pipeline" and not isinstance(text.tree.get("jobs"), dict):
-        raise InputError(Problem(f"key jobs ({text.place('jobs')})", "the pipeline has no jobs", "at least one job"))
+        raise InputError(Problem(text.where("jobs"), "the pipeline has no jobs", "at least one job"))
     return YamlFile(text)
 
 
@@ -166,15 +162,6 @@ def _kind(tree: Mapping[str, Any], noun: str) -> str:
     """Return the type of a job or a component; that of its schema if the file sets no type."""
     schema = re.search(rf"(\w+){noun}\.schema", str(tree.get("$schema", "")), re.IGNORECASE)
     return str(tree.get("type") or (schema[1].lower() if schema else "command"))
-
-
-def where(text: YamlText, key: str) -> str:
-    """Return the place of a key: ``step train, key resources.instance_count (pipeline.yml:12)``."""
-    parts = key.split(".")
-    if parts[0] == "jobs" and len(parts) > 1:
-        key_of_step = ".".join(parts[2:])
-        return f"step {parts[1]}{f', key {key_of_step}' if key_of_step else ''} ({text.place(key)})"
-    return f"key {key} ({text.place(key)})" if key else text.place()
 
 
 def _type(value: Any) -> str | None:
@@ -198,11 +185,11 @@ def _shapes(text: YamlText) -> Iterator[Problem]:
         key = f"jobs.{name}"
         if not isinstance(job, dict):
             expected = "keys and values: a component or a command, inputs and outputs"
-            yield Problem(where(text, key), described(job), expected, "write the step's keys below its name")
+            yield Problem(text.where(key), described(job), expected, "write the step's keys below its name")
         elif job.get("type", "command") in ("command", "sweep"):
             yield from _of_job(text, job, f"{key}.")
         elif job["type"] == "parallel_for":
-            yield from _of_items(job.get("items"), where(text, f"{key}.items"))
+            yield from _of_items(job.get("items"), text.where(f"{key}.items"))
 
 
 def _of_items(items: Any, place: str) -> Iterator[Problem]:
@@ -219,7 +206,7 @@ def _of_job(text: YamlText, job: Mapping[str, Any], prefix: str) -> Iterator[Pro
     variables = job.get("environment_variables")
     for name, value in variables.items() if isinstance(variables, dict) else ():
         if isinstance(value, (list, dict)):
-            place = where(text, f"{prefix}environment_variables.{name}")
+            place = text.where(f"{prefix}environment_variables.{name}")
             found = f"{described(value)}; Azure ML would set it to {quoted(str(name), str(value)[:60])}"
             yield Problem(place, found, "one value", "put the text in quotes")
     for key in _WHOLE_NUMBERS:
@@ -227,7 +214,7 @@ def _of_job(text: YamlText, job: Mapping[str, Any], prefix: str) -> Iterator[Pro
         settings = job.get(section)
         value = settings.get(name) if isinstance(settings, dict) else None
         if isinstance(value, (float, bool, list, dict)):
-            yield Problem(where(text, prefix + key), described(value), "a whole number")
+            yield Problem(text.where(prefix + key), described(value), "a whole number")
 
 
 def _missing_components(text: YamlText) -> Iterator[Problem]:
@@ -242,7 +229,7 @@ def _missing_components(text: YamlText) -> Iterator[Problem]:
             continue
         if not os.path.isfile(path):
             expected = "the path of a component's YAML file, relative to this file"
-            yield Problem(where(text, f"jobs.{name}.component"), f"{component} does not exist", expected)
+            yield Problem(text.where(f"jobs.{name}.component"), f"{component} does not exist", expected)
         else:
             parsed.add(path)
             try:
@@ -280,12 +267,12 @@ def _dangling(text: YamlText) -> Iterator[Problem]:
                 noun = {"inputs": "input of the pipeline", "jobs": "step", "outputs": "output of the pipeline"}[kind]
                 names = ", ".join(map(str, known[kind]))
                 expected = f"one of {names}" if names else f"the pipeline has no {kind}"
-                yield Problem(where(text, key), f"{value} refers to an unknown {noun}", expected)
+                yield Problem(text.where(key), f"{value} refers to an unknown {noun}", expected)
         for name, output in _STEP_OUTPUT.findall(value):
             outputs = _declared_outputs(known["jobs"].get(name))
             if outputs is not None and output not in outputs:
                 expected = f"one of {', '.join(map(str, outputs))}" if outputs else f"step {name} has no outputs"
-                yield Problem(where(text, key), f"{value} refers to an unknown output of step {name}", expected)
+                yield Problem(text.where(key), f"{value} refers to an unknown output of step {name}", expected)
 
 
 def _bound_counts(text: YamlText) -> Iterator[Problem]:
@@ -294,14 +281,14 @@ def _bound_counts(text: YamlText) -> Iterator[Problem]:
     for prefix, node in [(f"jobs.{name}.", job) for name, job in text.jobs.items()] or [("", text.tree)]:
         if isinstance(node, dict) and "component" not in node:
             for keys, value in bound_counts(node):
-                yield count_problem(where(text, f"{prefix}{'.'.join(keys)}"), value)
+                yield count_problem(text.where(f"{prefix}{'.'.join(keys)}"), value)
 
 
 def _dated(text: YamlText) -> Iterator[Problem]:
     """Report versions that YAML reads as dates. The SDK's message about them names no key."""
     for key, written in text.unquoted.items():
         if key.endswith(".version") and isinstance(text.value(key), date):
-            yield refused(where(text, key), key, text.value(key), "a text", written)
+            yield refused(text.where(key), key, text.value(key), "a text", written)
 
 
 def _declared_outputs(job: Any) -> dict[str, Any] | None:
@@ -355,13 +342,13 @@ def _of_component(path: Path) -> tuple[Problem, ...]:
 
 
 def _problem(text: YamlText, key: str, message: str, error: Exception) -> Problem:
-    at = where(text, key)
+    at = text.where(key)
     name = key.rpartition(".")[2]
     section, _, port = key.partition(".")
     port = port.partition(".")[0]
     if section == "inputs" and _type(text.value(f"inputs.{port}")) in PRIMITIVES:
         expected = "in a job a literal is its value alone"
-        return Problem(where(text, f"inputs.{port}"), "it declares a type", expected, f"write {port}: VALUE")
+        return Problem(text.where(f"inputs.{port}"), "it declares a type", expected, f"write {port}: VALUE")
     if message == "Unknown field.":
         return unknown_key(at, validation_errors.similar(f"{_kind(text.tree, 'job')} job", key, text.tree))
     if "node name should be" in message:

@@ -86,6 +86,14 @@ class YamlText:
             key = key.rpartition(".")[0]
         return f"{shown(self.path)}:{self.lines[key]}" if key else shown(self.path)
 
+    def where(self, key: str) -> str:
+        """Return the place of a key: ``step train, key resources.instance_count (pipeline.yml:12)``."""
+        section, _, rest = key.partition(".")
+        step, _, key_of_step = rest.partition(".")
+        if section == "jobs" and step:
+            return f"step {step}{f', key {key_of_step}' if key_of_step else ''} ({self.place(key)})"
+        return f"key {key} ({self.place(key)})" if key else self.place()
+
     def value(self, key: str) -> Any:
         """Return the value at a key; None if the file has none there."""
         value: Any = self.tree

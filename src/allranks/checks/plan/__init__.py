@@ -39,6 +39,7 @@ OF_STEPS: Table = (
     (steps.inline_environment, "dockerfile-missing"),
     (steps.ignored_variables, "ignored-variables"),
 )
+"""The place of a finding in a step is its key, such as `command`, here and in `OF_KEYS`."""
 OF_KEYS: Table = (
     (steps.misspelt_references, "misspelt-reference"),
     (launchers.nested, "nested-launcher"),
@@ -55,7 +56,7 @@ OF_KEYS: Table = (
     (settings.spot, "spot-without-checkpoints"),
     (settings.size, "size"),
 )
-"""Common mistakes of a step, which azure-ai-ml and Azure ML accept. The place of each is its key, such as `command`."""
+"""Common mistakes of a step, which azure-ai-ml and Azure ML accept."""
 OF_TEXTS: Table = ((steps.misspelt_bindings, "misspelt-reference"), (bindings.lost_value, "lost-value"))
 OF_BINDINGS: Table = ((bindings.binding, "binding"),)
 OF_VALUES: Table = ((bindings.value_of_input, "value"), (data.input_path, "data"))
@@ -121,10 +122,9 @@ def _of_node(scope: Scope, node: Node, suppressions: Suppressions) -> Iterator[P
     if isinstance(node, StandIn):
         yield from apply(OF_STAND_INS, scope, node)
     if isinstance(node, Step):
-        yield from apply(OF_STEPS, scope, node)
-        for problem in of_keys(scope, node):
-            if not _is_ignored_by_component(node, problem, suppressions):
-                yield replace(problem, where=scope.key(node, problem.where))
+        remaining = (each for each in of_keys(scope, node) if not _is_ignored_by_component(node, each, suppressions))
+        for problem in (*apply(OF_STEPS, scope, node), *remaining):
+            yield replace(problem, where=scope.key(node, problem.where))
     for port in node.inputs:
         yield from apply(OF_TEXTS, scope, node, port)
         if port.name not in scope.supplied:

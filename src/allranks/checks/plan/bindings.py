@@ -139,7 +139,7 @@ def port_names(scope: Scope, node: Node) -> Iterator[Problem]:
 def variables(scope: Scope, step: Step) -> Iterator[Problem]:
     """Yield the problems of a step's environment variables."""
     for name, value in step.environment_variables.items():
-        where = scope.key(step, f"environment_variables.{name}")
+        where = f"environment_variables.{name}"
         if not name or "=" in name or "\0" in name:
             yield Problem(where, f"{name!r} cannot be the name of a variable", "a name without = in it")
         if isinstance(value, str):

@@ -37,7 +37,7 @@ _QUOTED = re.compile(r"'\$\{\{\s*inputs\.([^\s{}]+)\s*}}'")
 
 
 def command(scope: Scope, step: Step) -> Iterator[Problem]:
-    where = scope.key(step, "command")
+    where = "command"
     if not step.command.strip():
         yield Problem(where, "it is empty", "a command")
         return
@@ -72,7 +72,7 @@ def quotes(scope: Scope, step: Step) -> Iterator[Problem]:
         value = scope.value(port.value) if port.name in quoted else None
         if isinstance(value, Literal) and "'" in str(value.value):
             expected = f"a text without ', because the command has {port.name} in single quotes"
-            yield Problem(scope.key(step, f"inputs.{port.name}"), str(value.value), expected, 'use " in its place')
+            yield Problem(f"inputs.{port.name}", str(value.value), expected, 'use " in its place')
 
 
 MOST_INSTANCES = 65_000
@@ -84,24 +84,23 @@ MOST_PROCESSES = 1_792
 """The number of cores of Azure's largest size, Standard_M1792ixds_32_v3."""
 
 
-def layout(scope: Scope, step: Step) -> Iterator[Problem]:
+def layout(_scope: Scope, step: Step) -> Iterator[Problem]:
     """Yield impossible counts and limits."""
-    for problem in produce.problems(step.distribution, step.instance_count):
-        yield replace(problem, where=scope.key(step, problem.where))
-    yield from _too_many(scope, step)
-    yield from _elastic(scope, step)
+    yield from produce.problems(step.distribution, step.instance_count)
+    yield from _too_many(step)
+    yield from _elastic(step)
     if step.timeout is not None and not (math.isfinite(step.timeout) and step.timeout > 0):
-        yield Problem(scope.key(step, "limits.timeout"), f"{step.timeout:g}", "more than 0 seconds")
+        yield Problem("limits.timeout", f"{step.timeout:g}", "more than 0 seconds")
     if step.shm_size <= 0:
-        yield Problem(scope.key(step, "resources.shm_size"), str(step.shm_size), "a size such as 2g")
+        yield Problem("resources.shm_size", str(step.shm_size), "a size such as 2g")
 
 
-def _elastic(scope: Scope, step: Step) -> Iterator[Problem]:
+def _elastic(step: Step) -> Iterator[Problem]:
     """Yield problems of the range of instances of an elastic job."""
     value = step.environment_variables.get(ELASTIC_INSTANCES)
     if not isinstance(value, str):
         return
-    where = scope.key(step, f"environment_variables.{ELASTIC_INSTANCES}")
+    where = f"environment_variables.{ELASTIC_INSTANCES}"
     try:
         limits = elastic_instances({ELASTIC_INSTANCES: value})
     except InputError as error:
@@ -117,18 +116,18 @@ def _elastic(scope: Scope, step: Step) -> Iterator[Problem]:
         yield Problem(where, found, f"a distribution that also fits {limits[0]} instances", "raise the minimum")
 
 
-def _too_many(scope: Scope, step: Step) -> Iterator[Problem]:
+def _too_many(step: Step) -> Iterator[Problem]:
     """Yield counts that exceed any cluster. Without a limit, a number with too many digits would exhaust memory."""
     alone = step.distribution.type == Single.type
     most = MOST_INSTANCES if alone else MOST_CONNECTED_INSTANCES
     if step.instance_count > most:
         cluster = "cluster" if alone else "cluster whose instances communicate"
         expected = f"at most {most:,}, the instances of Azure ML's largest {cluster}"
-        found, where = f"{step.instance_count:,}", scope.key(step, "resources.instance_count")
+        found, where = f"{step.instance_count:,}", "resources.instance_count"
         yield Problem(where, found, expected, "set it to the number of instances that the step uses")
     processes = processes_per_instance(step.distribution)
     if processes > MOST_PROCESSES:
-        where = scope.key(step, "distribution.process_count_per_instance")
+        where = "distribution.process_count_per_instance"
         expected = f"at most {MOST_PROCESSES:,}, the cores of Azure's largest size"
         yield Problem(where, f"{processes:,}", expected, "set it to the number of GPUs of an instance")
 
@@ -140,7 +139,7 @@ def requirement(scope: Scope, step: Step) -> Iterator[Problem]:
     """
     problem = launch_problem(step.tags.get(LAUNCH, ""), step.distribution)
     if problem is not None:
-        yield replace(problem, where=scope.key(step, problem.where))
+        yield problem
     required = requirements(step.tags, {port.name: port.enum for port in step.inputs})
     available = packages(step.environment.folder) if required else None
     if available is None:
@@ -148,7 +147,7 @@ def requirement(scope: Scope, step: Step) -> Iterator[Problem]:
     lacking = [each for each in required if each.missing(available)]
     for each in lacking:
         if not each.input or (each.input not in scope.supplied and _is_chosen(scope, step, each)):
-            yield _lacking_package(scope, step, each, ", ".join(each.missing(available)), lacking)
+            yield _lacking_package(step, each, ", ".join(each.missing(available)), lacking)
 
 
 def _is_chosen(scope: Scope, step: Step, requirement: Requirement) -> bool:
@@ -157,22 +156,22 @@ def _is_chosen(scope: Scope, step: Step, requirement: Requirement) -> bool:
     return isinstance(value, Literal) and wire(value.value) == requirement.value
 
 
-def _lacking_package(scope: Scope, step: Step, wrong: Requirement, missing: str, lacking: list[Requirement]) -> Problem:
+def _lacking_package(step: Step, wrong: Requirement, missing: str, lacking: list[Requirement]) -> Problem:
     name = step.environment.name or "its environment"
     if not wrong.input:
         fix = "use an environment that has it, or add it there"
-        return Problem(scope.key(step, "environment"), f"{name}, which does not have {missing}", missing, fix)
+        return Problem("environment", f"{name}, which does not have {missing}", missing, fix)
     impossible = {each.value for each in lacking if each.input == wrong.input}
     port = next(port for port in step.inputs if port.name == wrong.input)
     others = [value for value in port.enum if value not in impossible]
     found = f"{wrong.value!r}, which needs {missing}; the environment {name} does not have it"
     fix = f"choose another {wrong.input}, or use a component whose environment has {missing}"
-    return Problem(scope.key(step, f"inputs.{wrong.input}"), found, one_of(others, f"{missing} in {name}"), fix)
+    return Problem(f"inputs.{wrong.input}", found, one_of(others, f"{missing} in {name}"), fix)
 
 
-def inline_environment(scope: Scope, step: Step) -> Iterator[Problem]:
+def inline_environment(_scope: Scope, step: Step) -> Iterator[Problem]:
     """Yield the problems of an environment in the pipeline's file. Rules of components check those of components."""
-    environment, where = step.environment, scope.key(step, "environment")
+    environment, where = step.environment, "environment"
     if step.spec:
         return
     described = environment.image or environment.conda or environment.context
@@ -192,10 +191,10 @@ def not_run_here(scope: Scope, node: StandIn) -> Iterator[Problem]:
         yield Problem(scope.of(node), found, "a folder with its outputs", fix, code="not-run-here")
 
 
-def ignored_variables(scope: Scope, step: Step) -> Iterator[Problem]:
+def ignored_variables(_scope: Scope, step: Step) -> Iterator[Problem]:
     """Yield a warning for each variable of a component: azure-ai-ml only sends those of the step."""
     for name in step.ignored_variables:
-        where = scope.key(step, f"environment_variables.{name}")
+        where = f"environment_variables.{name}"
         found = f"{name} is set by the component; azure-ai-ml does not send the variables of a component"
         yield Problem(where, found, "a variable of the step", "set it on the step, or in the command")
 
@@ -225,11 +224,11 @@ def _nearly(node: Node, where: str, text: str, ports: Set[tuple[str, str]]) -> I
             yield Problem(where, f"{match[0]} is not a reference, and is not replaced", right, fix)
 
 
-def dropped_environment(scope: Scope, step: Step) -> Iterator[Problem]:
+def dropped_environment(_scope: Scope, step: Step) -> Iterator[Problem]:
     """Yield a warning if a step's environment is not its component's (azure-ai-ml 1.35, `Command._to_rest_object`)."""
     if step.ignored_environment:
         yield Problem(
-            scope.key(step, "environment"),
+            "environment",
             f"{step.ignored_environment} is set on the step, which azure-ai-ml does not send",
             f"the environment of its component, in which it runs: {step.environment or 'none'}",
             "load the component again, and set the environment of that",
@@ -252,24 +251,24 @@ _LEAST = {
 def parallel(scope: Scope, step: Step) -> Iterator[Problem]:
     if (settings := step.parallel) is None:
         return
-    yield from _ports(scope, step, settings)
+    yield from _ports(step, settings)
     values = (
         *(settings.max_concurrency, settings.mini_batch_size, settings.error_threshold),
         *(settings.mini_batch_error_threshold, settings.max_retries, settings.timeout),
     )
     for (key, least), value in zip(_LEAST.items(), values, strict=True):
         if value is not None and value < least:
-            yield Problem(scope.key(step, key), str(value), f"at least {least}")
+            yield Problem(key, str(value), f"at least {least}")
     if settings.logging_level not in LOGGING_LEVELS:
-        yield Problem(scope.key(step, "logging_level"), settings.logging_level, one_of(LOGGING_LEVELS, ""))
+        yield Problem("logging_level", settings.logging_level, one_of(LOGGING_LEVELS, ""))
     if step.code is not None:
-        yield from _script(scope, step, settings.entry_script, Path(step.code.folder))
+        yield from _script(settings.entry_script, Path(step.code.folder))
     if scope.here:
         yield from _tables(scope, step, settings)
 
 
-def _ports(scope: Scope, step: Step, settings: Parallel) -> Iterator[Problem]:
-    where, inputs = scope.key(step, "input_data"), [port.name for port in step.inputs]
+def _ports(step: Step, settings: Parallel) -> Iterator[Problem]:
+    where, inputs = "input_data", [port.name for port in step.inputs]
     if not settings.data:
         found = settings.input_data or "it is empty"
         yield Problem(where, found, "the input to divide, such as ${{inputs.data}}")
@@ -280,11 +279,11 @@ def _ports(scope: Scope, step: Step, settings: Parallel) -> Iterator[Problem]:
         outputs = [port.name for port in step.outputs]
         if used.kind != "outputs" or used.name not in outputs:
             expected = one_of(outputs, "an output that the step declares")
-            yield Problem(scope.key(step, "task.append_row_to"), f"{used} is not an output of the step", expected)
+            yield Problem("task.append_row_to", f"{used} is not an output of the step", expected)
 
 
-def _script(scope: Scope, step: Step, entry: str, code: Path) -> Iterator[Problem]:
-    where, file = scope.key(step, "task.entry_script"), code / entry
+def _script(entry: str, code: Path) -> Iterator[Problem]:
+    where, file = "task.entry_script", code / entry
     if not entry or not os.path.isfile(file):
         found = f"{entry} is not in the code" if entry else "it is empty"
         yield Problem(where, found, "a Python file, relative to the code")
@@ -317,8 +316,8 @@ def _tables(scope: Scope, step: Step, settings: Parallel) -> Iterator[Problem]:
             try:
                 table = mltable.read(Path(value.path))
             except OSError as error:
-                yield Problem(scope.key(step, f"inputs.{port.name}"), str(error), "an MLTable that can be read")
+                yield Problem(f"inputs.{port.name}", str(error), "an MLTable that can be read")
                 continue
             if table is None and port.type == "mltable" and os.path.isdir(Path(value.path)):
                 found = f"{value.path} has no file {mltable.NAME}"
-                yield Problem(scope.key(step, f"inputs.{port.name}"), found, "a folder with one")
+                yield Problem(f"inputs.{port.name}", found, "a folder with one")

@@ -84,13 +84,12 @@ class Entry:
 
     @property
     def is_pattern(self) -> bool:
-        return _WILDCARD.search(self.key) is not None
+        return self.literal != self.key
 
     @property
     def literal(self) -> str:
         """Return the key up to its first wildcard."""
-        match = _WILDCARD.search(self.key)
-        return self.key[: match.start()] if match else self.key
+        return _WILDCARD.split(self.key, maxsplit=1)[0]
 
 
 @dataclass(frozen=True)
@@ -139,15 +138,17 @@ def read(path: Path) -> MappingFile:
     problems: list[Problem] = []
     entries: dict[str, tuple[Entry, ...]] = {}
     run_in: dict[str, tuple[str, str]] = {}
+    known = (*SECTIONS, STAND_INS, RUN_IN)
     for section, lines in text.tree.items():
-        if section not in (*SECTIONS, STAND_INS, RUN_IN):
-            problems.append(_unknown(text, section))
+        where = text.where(section)
+        if section not in known:
+            fix = did_you_mean(section, known, "remove it")
+            problems.append(Problem(where, "there is no such section", f"one of {', '.join(known)}", fix))
         elif lines is not None and not isinstance(lines, dict):
-            where = f"key {section} ({text.place(section)})"
             problems.append(Problem(where, repr(lines), "keys and paths, such as train:3: train/component.yaml"))
         elif section == RUN_IN:
             for name, way in (lines or {}).items():
-                where = f"key {section}.{name} ({text.place(f'{section}.{name}')})"
+                where = text.where(f"{section}.{name}")
                 if way in REALISED:
                     run_in[name] = way, where
                 else:
@@ -160,17 +161,8 @@ def read(path: Path) -> MappingFile:
     return MappingFile(path, entries, run_in)
 
 
-def _unknown(text: YamlText, section: str) -> Problem:
-    known = (*SECTIONS, STAND_INS, RUN_IN)
-    fix = did_you_mean(section, known, "remove it")
-    return Problem(
-        f"key {section} ({text.place(section)})", "there is no such section", f"one of {', '.join(known)}", fix
-    )
-
-
 def _entry(text: YamlText, section: str, key: str, value: Any, problems: list[Problem]) -> Entry | None:
-    place = text.place(f"{section}.{key}")
-    where = f"key {section}.{key} ({place})"
+    where = text.where(f"{section}.{key}")
     if not isinstance(value, str) or not value.strip():
         found = "it has no path" if value in (None, "") else repr(value)
         problems.append(Problem(where, found, "a path, relative to the file"))
@@ -185,7 +177,7 @@ def _entry(text: YamlText, section: str, key: str, value: Any, problems: list[Pr
     except ValueError as error:
         problems.append(Problem(where, f"it is not a valid id: {error}", "a pattern, or an id such as azureml:NAME:1"))
         return None
-    return Entry(section, name, key, Path(located(value, text.path.parent)), place, uri)
+    return Entry(section, name, key, Path(located(value, text.path.parent)), text.place(f"{section}.{key}"), uri)
 
 
 def _normal(key: str, kind: str) -> str:
