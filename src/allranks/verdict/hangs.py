@@ -212,8 +212,8 @@ def _elsewhere(hang: Hang) -> Verdict | None:
 
 
 def _of_lost_messages(hang: Hang) -> Verdict:
-    """Ranks wait for messages, and none is to blame: all have called the collective, or half of the ranks wait at
-    another line in the same collective, or those of one instance of two at another line."""
+    """Ranks wait for lost messages, and none is to blame: all have called the collective, or two halves of the ranks
+    wait at different lines."""
     waiting, groups = hang.waiting, hang.groups
     those, ending = waiting, "no message arrives"
     if hang.lost is not None:

@@ -238,19 +238,23 @@ def _raised(lines: Sequence[str]) -> Iterator[Raised]:
         end = _end(lines, place + 1, len(start["indent"]))
         if end is None:
             return  # truncated: the process was killed while it wrote
-        text, where = lines[end].strip(), _user_line(lines[place : end + 1])
-        rest = (n for n in range(end + 1, min(end + LINES, len(lines))) if _SAID.match(lines[n]))
-        if _HEADER.search(text) and (said := next(rest, None)):
-            end = said
-            text = _HEADER.sub("", text) + _EXTRA.sub("", lines[end].strip())
-        elif (nccl := _NCCL.search(text)) and (last := _LAST_ERROR.match("\n".join(lines[end + 1 : end + 4]))):
-            end += 3
-            text = f"{text[: nccl.start()]}NCCL {nccl[1]}: {last[1].strip()}"
-        elif text.endswith(":") and (filled := [n for n in range(end + 1, len(lines))[:4] if lines[n].strip()]):
-            end = filled[0]  # the message begins with empty lines
-            text += f" {lines[end].strip()}"
+        where = _user_line(lines[place : end + 1])
+        text, end = _message(lines, end)
         yield Raised(text, where, tuple(lines[place : end + 1]), None, chained, aside)
         place, chained, aside = end + 1, False, ""
+
+
+def _message(lines: Sequence[str], end: int) -> tuple[str, int]:
+    """Return the type and the first line of the message of an exception, and the index of the last line of these."""
+    text = lines[end].strip()
+    rest = (n for n in range(end + 1, min(end + LINES, len(lines))) if _SAID.match(lines[n]))
+    if _HEADER.search(text) and (said := next(rest, None)):
+        return _HEADER.sub("", text) + _EXTRA.sub("", lines[said].strip()), said
+    if (nccl := _NCCL.search(text)) and (last := _LAST_ERROR.match("\n".join(lines[end + 1 : end + 4]))):
+        return f"{text[: nccl.start()]}NCCL {nccl[1]}: {last[1].strip()}", end + 3
+    if text.endswith(":") and (filled := [n for n in range(end + 1, len(lines))[:4] if lines[n].strip()]):
+        return f"{text} {lines[filled[0]].strip()}", filled[0]  # the message begins with empty lines
+    return text, end
 
 
 def _of_group(lines: Sequence[str]) -> Raised | None:

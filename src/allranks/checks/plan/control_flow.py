@@ -12,7 +12,7 @@ from allranks.errors import Problem, finding
 from allranks.plan import literals
 from allranks.plan.graph import Condition, DoWhile, ParallelFor, Sweep
 from allranks.plan.literals import one_of, suggestion
-from allranks.plan.ports import PRIMITIVES, GraphInput, Input, Literal, Path, references
+from allranks.plan.ports import PRIMITIVES, GraphInput, Input, Literal, Path, Value, references
 from allranks.plan.sweep import DISTRIBUTIONS, MOST_TRIALS, EarlyTermination, Parameter, value_of
 
 LIMIT = 1000
@@ -104,17 +104,21 @@ def parallel_for(scope: Scope, loop: ParallelFor) -> Iterator[Problem]:
             yield Problem(where, found, keys, "use the same keys in every item")
         for name, value in item_values.items():
             place = scope.key(loop, f"items.{item.name}.{name}")
-            if name not in ports:
+            if name in ports:
+                yield from _of_item(scope, place, ports[name], value)
+            else:
                 found = f"the body {loop.body.name} has no input {name}"
                 yield Problem(place, found, one_of(ports, "the body has no inputs"), suggestion(name, ports))
-                continue
-            port = ports[name]
-            for reference in references(value):
-                yield from dangling(scope, place, reference)
-            if isinstance(value, Literal):
-                yield from literals.wrong(place, port, value.value, f"change {name}")
-            elif isinstance(value, Path) and port.type not in PRIMITIVES:
-                yield from data.wrong_path(place, port, value, scope.here, "name another path")
+
+
+def _of_item(scope: Scope, where: str, port: Input, value: Value) -> Iterator[Problem]:
+    """Yield the problems of the value that an item has for an input of the body."""
+    for reference in references(value):
+        yield from dangling(scope, where, reference)
+    if isinstance(value, Literal):
+        yield from literals.wrong(where, port, value.value, f"change {port.name}")
+    elif isinstance(value, Path) and port.type not in PRIMITIVES:
+        yield from data.wrong_path(where, port, value, scope.here, "name another path")
 
 
 def cycles(scope: Scope) -> Iterator[Problem]:
@@ -161,21 +165,8 @@ def sweep(scope: Scope, node: Sweep) -> Iterator[Problem]:
         yield Problem(
             scope.key(node, "objective.primary_metric"), "it is empty", "the name of a metric that trials log"
         )
-    allowed = _OF_ALGORITHM.get(node.sampling.algorithm, tuple(DISTRIBUTIONS))
-    ports = {port.name: port for port in node.body.inputs}
     for parameter in node.search_space:
-        where = scope.key(node, f"search_space.{parameter.name}")
-        if impossible := _impossible(parameter, node.sampling.base):
-            yield Problem(where, *impossible)
-        if parameter.distribution not in allowed:
-            found = f"{parameter.distribution}, which {node.sampling.algorithm} sampling does not support"
-            yield Problem(where, found, one_of(allowed, ""), "use one of these, or set sampling_algorithm: random")
-        elif parameter.name not in ports:
-            expected = f"an input of its component, or ${{{{search_space.{parameter.name}}}}} in its command"
-            fix = suggestion(parameter.name, ports.keys() - node.sampled)
-            yield finding("unread-parameter", where, f"the trial does not read {parameter.name}", expected, fix)
-        elif not impossible:
-            yield from _unfit(where, node, parameter, ports[parameter.name])
+        yield from _of_parameter(scope.key(node, f"search_space.{parameter.name}"), node, parameter)
     limits = node.limits
     for key, number in (("max_total_trials", limits.total), ("max_concurrent_trials", limits.concurrent)):
         if number is not None and not 1 <= number <= MOST_TRIALS:
@@ -184,6 +175,22 @@ def sweep(scope: Scope, node: Sweep) -> Iterator[Problem]:
         yield Problem(scope.key(node, "limits.timeout"), f"{limits.timeout:g}", "more than 0 seconds")
     if node.early_termination is not None:
         yield from _policy(scope.key(node, "early_termination"), node.early_termination)
+
+
+def _of_parameter(where: str, node: Sweep, parameter: Parameter) -> Iterator[Problem]:
+    ports = {port.name: port for port in node.body.inputs}
+    allowed = _OF_ALGORITHM.get(node.sampling.algorithm, tuple(DISTRIBUTIONS))
+    if impossible := _impossible(parameter, node.sampling.base):
+        yield Problem(where, *impossible)
+    if parameter.distribution not in allowed:
+        found = f"{parameter.distribution}, which {node.sampling.algorithm} sampling does not support"
+        yield Problem(where, found, one_of(allowed, ""), "use one of these, or set sampling_algorithm: random")
+    elif parameter.name not in ports:
+        expected = f"an input of its component, or ${{{{search_space.{parameter.name}}}}} in its command"
+        fix = suggestion(parameter.name, ports.keys() - node.sampled)
+        yield finding("unread-parameter", where, f"the trial does not read {parameter.name}", expected, fix)
+    elif not impossible:
+        yield from _unfit(where, node, parameter, ports[parameter.name])
 
 
 def _impossible(parameter: Parameter, base: float) -> tuple[str, str] | None:
