@@ -227,7 +227,6 @@ def _component(component: Any, path: str, locate: Locate) -> ComponentRequest:
 
 
 def _declared(port: Any) -> dict[str, Any]:
-    """Return the declaration of an input."""
     kind = " or ".join(map(str, port.type)) if isinstance(port.type, list) else str(port.type or "")
     return {
         "type": kind,

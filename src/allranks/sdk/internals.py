@@ -231,12 +231,10 @@ def sweep_node(job: Any) -> Any:
 
 
 def build_input(job: Any, name: str, declared: Any, value: Any) -> Any:
-    """Return a new input of a job."""
     return job._build_input(name, declared, value)
 
 
 def build_output(node: Any, name: str, declared: Any = None) -> Any:
-    """Return a new output of a node."""
     return node._build_output(name, declared, None)
 
 

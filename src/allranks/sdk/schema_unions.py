@@ -115,7 +115,6 @@ def _takes(field: Any, kind: type) -> bool:
 
 
 def _types(schemas: Iterable[Any]) -> list[str]:
-    """Return the types that schemas accept."""
     return list(
         dict.fromkeys(name for each in schemas if is_schema(each) for name in _choices(each.fields.get("type")))
     )

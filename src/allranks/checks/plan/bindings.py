@@ -50,7 +50,6 @@ def binding(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
 
 
 def bound_outputs(scope: Scope) -> Iterator[Problem]:
-    """Yield the problems of the graph's outputs."""
     for output in scope.graph.outputs:
         where = scope.key(None, f"outputs.{output.name}")
         missing = list(dangling(scope, where, output.source))
@@ -121,7 +120,6 @@ _NAME_EXPECTED = "letters, digits, _, - and ., beginning with a letter, digit or
 
 
 def graph_names(scope: Scope) -> Iterator[Problem]:
-    """Yield the problems of the names of the graph's nodes, inputs and outputs."""
     graph = scope.graph
     if not graph.nodes:
         yield Problem(scope.key(None, "jobs"), "the pipeline has no steps", "at least one step")
@@ -131,13 +129,11 @@ def graph_names(scope: Scope) -> Iterator[Problem]:
 
 
 def port_names(scope: Scope, node: Node) -> Iterator[Problem]:
-    """Yield the problems of the names of a node's ports."""
     yield from _wrong_names(scope.key(node, "inputs"), (port.name for port in node.inputs))
     yield from _wrong_names(scope.key(node, "outputs"), (port.name for port in node.outputs))
 
 
 def variables(scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield the problems of a step's environment variables."""
     for name, value in step.environment_variables.items():
         where = f"environment_variables.{name}"
         if not name or "=" in name or "\0" in name:

@@ -101,7 +101,6 @@ def _read(name: str, node: NodeRequest, owner: ComponentRequest | None, context:
 
 
 def _loop_body(name: str, node: NodeRequest, owner: ComponentRequest | None, context: Context) -> Node | None:
-    """Return the body of a loop."""
     body, nodes = control_flow.body_of(node), owner.nodes if owner is not None else {}
     if body in nodes:
         return read_node(body, nodes[body], owner, context)

@@ -87,7 +87,6 @@ def _root(job: JobRequest, source: str, context: Context) -> ComponentRequest:
 
 
 def _pipeline(job: JobRequest, source: str, context: Context) -> Plan:
-    """Return the plan of a pipeline job."""
     component = _root(job, source, context)
     values = {name: declared["default"] for name, declared in component.inputs.items()} | {
         name: value for name, value in job.inputs.items() if isinstance(value, (str, int, float, bool))
