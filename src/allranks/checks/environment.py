@@ -198,10 +198,10 @@ def check_files(path: Path) -> tuple[tuple[Path, ...], Findings]:
     if not found:
         expected = "an environment's YAML with image or build, or a folder with some"
         raise InputError(Problem(str(path), "it contains no environment", expected, "name another path"))
-    return found, Findings(Suppressions().remaining(problem for file in found for problem in _of_file(file)))
+    return found, Findings(Suppressions().remaining(problem for file in found for problem in _check_file(file)))
 
 
-def _of_file(file: Path) -> Iterator[Problem]:
+def _check_file(file: Path) -> Iterator[Problem]:
     try:
         document = read_mapping(file)
     except InputError as error:

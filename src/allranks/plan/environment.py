@@ -97,7 +97,7 @@ def registered(identity: str) -> Environment:
 
 
 _ROW = re.compile(r"^ARG CUDA_VERSION=[\"']?(\d+(?:\.\d+)?)", re.MULTILINE)
-_STATED = re.compile(r"cuda[:-]?(\d+)\.(\d+)|\bcu(\d\d)(\d)\b")
+_CUDA = re.compile(r"cuda[:-]?(\d+)\.(\d+)|\bcu(\d\d)(\d)\b")
 _IMAGE = re.compile(r"^(?:FROM\s+|ARG BASE_IMAGE=)(\S+)", re.MULTILINE)
 
 
@@ -113,15 +113,15 @@ def cuda_version(environment: Environment) -> str:
         except InputError:
             return ""
         row = _ROW.search(text)
-        return row[1] if row else next(filter(None, map(_stated, _IMAGE.findall(text))), "")
+        return row[1] if row else next(filter(None, map(_cuda_in, _IMAGE.findall(text))), "")
     for release in RELEASES:
         if environment.version.endswith(f"-{release.name}"):
             return release.version
-    return _stated(environment.image) or _stated(environment.name)
+    return _cuda_in(environment.image) or _cuda_in(environment.name)
 
 
-def _stated(text: str) -> str:
-    match = _STATED.search(text.lower())
+def _cuda_in(text: str) -> str:
+    match = _CUDA.search(text.lower())
     return ".".join(filter(None, match.groups())) if match else ""
 
 

@@ -100,7 +100,7 @@ def import_sdk() -> None:
             importlib.import_module(SDK)
     except Exception:  # a version with another structure
         for name in set(sys.modules) - before:
-            if _is_of(name):
+            if _is_deferred_package(name):
                 forget(name)
         importlib.import_module(SDK)
         return
@@ -150,7 +150,7 @@ def _resolve_on_use(module: ModuleType) -> None:
 def _complete() -> None:
     """Replace each placeholder in the namespaces of the SDK by the real object."""
     for name, module in list(sys.modules.items()):
-        if not _is_of(name):
+        if not _is_deferred_package(name):
             continue
         for key, value in list(vars(module).items()):
             if type(value) is Placeholder:
@@ -158,6 +158,6 @@ def _complete() -> None:
                     vars(module)[key] = value.resolve()
 
 
-def _is_of(name: str) -> bool:
+def _is_deferred_package(name: str) -> bool:
     """Return whether a module belongs to the packages that have deferred modules."""
     return any(name == package or name.startswith(f"{package}.") for package in (SDK, "msrest"))

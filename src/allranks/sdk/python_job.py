@@ -133,10 +133,14 @@ def _plain_type(parameter: inspect.Parameter) -> str | None:
 
 def refuse(job: Any, locate: Callable[[str], Location | None]) -> None:
     """Raise InputError if an input of the job, or of a node at any depth, has an unknown value."""
-    problems = [Problem(f"input {name} of the pipeline", *_details(value)) for name, value in _unknown(job)]
+    problems = [
+        Problem(f"input {name} of the pipeline", *_unknown_value_texts(value)) for name, value in _unknown_inputs(job)
+    ]
     for path, node in _nodes(job, ""):
         place = StepPlace(path, locate(path))
-        problems += [Problem(place.key(f"inputs.{name}"), *_details(value)) for name, value in _unknown(node)]
+        problems += [
+            Problem(place.key(f"inputs.{name}"), *_unknown_value_texts(value)) for name, value in _unknown_inputs(node)
+        ]
     if problems:
         raise InputError.of(replace(each, code="unresolved-name", level=Level.MACHINE) for each in problems)
 
@@ -148,7 +152,7 @@ def _nodes(pipeline: Any, prefix: str) -> Iterator[tuple[str, Any]]:
         yield from _nodes(getattr(node, "component", None), f"{prefix}{name}.")
 
 
-def _unknown(job: Any) -> Iterator[tuple[str, str]]:
+def _unknown_inputs(job: Any) -> Iterator[tuple[str, str]]:
     inputs = getattr(job, "inputs", None)
     for name, port in flat(inputs) if isinstance(inputs, dict) else ():
         value = internals.data(port)
@@ -157,7 +161,7 @@ def _unknown(job: Any) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-def _details(value: str) -> tuple[str, str, str]:
+def _unknown_value_texts(value: str) -> tuple[str, str, str]:
     return f"it is {value}, which only a workspace knows", "a value that is known before the run", "write the value"
 
 

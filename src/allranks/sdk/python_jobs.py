@@ -40,13 +40,13 @@ def read(path: Path, name: str | None, find: Find | None = None) -> DslFile | Py
             return DslFile(file, functions[name])
         if name in jobs:
             return PythonJob(file, name, jobs[name])
-        if (made := _made(file, name, vars(file.module).get(name))) is not None:
+        if (made := _job_of_function(file, name, vars(file.module).get(name))) is not None:
             return made
-        known = [*_own(file, functions), *jobs]
-        raise InputError(_not_found(path, name, known, name in vars(file.module)), *file.cut_short)
+        known = [*_defined(file, functions), *jobs]
+        raise InputError(_missing_problem(path, name, known, name in vars(file.module)), *file.cut_short)
     choices = _choices(file, functions, jobs)
     if len(set(map(id, choices.values()))) > 1:
-        raise InputError(_several(path, choices), *file.cut_short)
+        raise InputError(_several_problem(path, choices), *file.cut_short)
     return _opened(file, choices)[0]
 
 
@@ -81,7 +81,7 @@ def _choices(file: PythonFile, functions: dict[str, Any], jobs: dict[str, Any]) 
     if file.warnings:
         raise InputError.of(replace(problem, level=Level.ERROR) for problem in file.warnings)
     makers = " or ".join(f"{shown(file.path)}:{maker}" for maker in _makers(file))
-    fix = f"name a function that makes one: {makers}" if makers else _guarded(file.path)
+    fix = f"name a function that makes one: {makers}" if makers else _guard_fix(file.path)
     raise InputError(Problem(shown(file.path), "it has no pipeline", _EXPECTED, fix, code="no-pipeline"))
 
 
@@ -89,15 +89,15 @@ def _by_preference(file: PythonFile, functions: dict[str, Any], jobs: dict[str, 
     names = {id(job): name for name, job in reversed(list(jobs.items()))}
     yield {names.get(id(job), f"job {place}"): job for place, job in enumerate(file.workspace.submitted, 1)}
     yield {name: job for name, job in jobs.items() if isinstance(job, internals.PipelineJob)}
-    yield _without_nested(_own(file, functions))
+    yield _without_nested(_defined(file, functions))
     yield _without_bases(jobs)
 
 
-def _made(file: PythonFile, name: str, function: Any) -> DslFile | PythonJob | None:
+def _job_of_function(file: PythonFile, name: str, function: Any) -> DslFile | PythonJob | None:
     """Return the job that a function returns or submits; None if it is not a function, or creates no job."""
     if not inspect.isfunction(function):
         return None
-    if needed := _needed(function):
+    if needed := _required_parameters(function):
         found = f"{name} needs {', '.join(needed)}"
         raise InputError(Problem(shown(file.path), found, "a function that can be called without arguments"))
     before = len(file.workspace.submitted)
@@ -110,7 +110,7 @@ def _made(file: PythonFile, name: str, function: Any) -> DslFile | PythonJob | N
     return PythonJob(file, name, value) if isinstance(value, internals.Job) else None
 
 
-def _needed(function: Any) -> list[str]:
+def _required_parameters(function: Any) -> list[str]:
     """Return the parameters without defaults."""
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     parameters = inspect.signature(function).parameters.values()
@@ -129,11 +129,11 @@ def _makers(file: PythonFile) -> list[str]:
     return [
         name
         for name, value in own.items()
-        if not _needed(value) and (name in makers or _global_names(value.__code__) & makers)
+        if not _required_parameters(value) and (name in makers or _global_names(value.__code__) & makers)
     ]
 
 
-def _own(file: PythonFile, functions: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
+def _defined(file: PythonFile, functions: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
     """Return the functions that the file defines; those that it imports if it defines none."""
     defined = {
         name: value
@@ -182,7 +182,7 @@ def is_pipeline_function(value: Any) -> bool:
     return inspect.isfunction(value) and internals.pipeline_builder(value) is not None
 
 
-def _several(path: Path, choices: dict[str, Any]) -> Problem:
+def _several_problem(path: Path, choices: dict[str, Any]) -> Problem:
     named = [name for name in choices if name.isidentifier()]
     noun = "pipelines" if all(inspect.isfunction(value) for value in choices.values()) else "jobs"
     fix = "name one: " + " or ".join(f"{shown(path)}:{name}" for name in named)
@@ -191,14 +191,14 @@ def _several(path: Path, choices: dict[str, Any]) -> Problem:
     return Problem(shown(path), found, "one pipeline", fix, code="several-pipelines")
 
 
-def _not_found(path: Path, name: str, known: list[str], exists: bool) -> Problem:
+def _missing_problem(path: Path, name: str, known: list[str], exists: bool) -> Problem:
     found = f"{name} is not a pipeline" if exists else f"there is no {name}"
     expected = _EXPECTED + (f": {', '.join(known)}" if known else "")
     similar = difflib.get_close_matches(name, known, n=1)
     return Problem(shown(path), found, expected, f"did you mean {shown(path)}:{similar[0]}?" if similar else "")
 
 
-def _guarded(path: Path) -> str:
+def _guard_fix(path: Path) -> str:
     """Return the fix for a file that creates its job only under ``if __name__ == "__main__"``."""
     if path.suffix == ".py" and '"__main__"' in path.read_text(encoding="utf-8", errors="replace").replace("'", '"'):
         return 'code below if __name__ == "__main__" is not run: create the job above it'

@@ -47,10 +47,10 @@ def with_runtime(code: FileList, command: str, where: str) -> FileList:
     for file in code.files.items():
         modules |= _imports(file)
     added: dict[str, Path] = {}
-    if not _brings(code, STEPS):
-        added = _needed_steps(modules)
+    if not _contains_package(code, STEPS):
+        added = _required_steps(modules)
         modules = modules.union(*map(_imports_of_step, added))
-    if any(map(_is_in_runtime, modules)) and not _brings(code, NAME):
+    if any(map(_is_in_runtime, modules)) and not _contains_package(code, NAME):
         added |= _runtime()
     if not added:
         return code
@@ -58,7 +58,7 @@ def with_runtime(code: FileList, command: str, where: str) -> FileList:
     return replace(code, files=dict(sorted({**code.files, **added}.items())))
 
 
-def _brings(code: FileList, name: str) -> bool:
+def _contains_package(code: FileList, name: str) -> bool:
     return f"{name}.py" in code.files or f"{name}/__init__.py" in code.files
 
 
@@ -80,7 +80,7 @@ def steps_parent() -> Path:
     return installed if (installed / STEPS).is_dir() else _PACKAGE.parents[1] / "components/shared"
 
 
-def _needed_steps(modules: Iterable[str]) -> dict[str, Path]:
+def _required_steps(modules: Iterable[str]) -> dict[str, Path]:
     """Return the files of `allranks_steps` that are needed to import these modules, and the data beside them.
 
     Changes of other files affect neither the reuse nor the version of a component.

@@ -46,7 +46,7 @@ def problems(node: Any, place: StepPlace) -> Iterator[Problem]:
             found = "a binding as an object, which azure-ai-ml cannot send"
             yield Problem(place.key(key), found, "a value", f'write it as a text: "{_text(value)}"')
         else:
-            yield from _of_section(key, value, place)
+            yield from _section_problems(key, value, place)
     for name, value in getattr(internals.component(node), "__dict__", {}).items():
         key = name.lstrip("_")
         if key in _OF_COMPONENTS and internals.is_binding(value) and (key != "command" or not isinstance(value, str)):
@@ -55,7 +55,7 @@ def problems(node: Any, place: StepPlace) -> Iterator[Problem]:
     component = internals.component(node)
     sections = {key: getattr(component, key, None) for key in ("resources", "distribution")}
     yield from (count_problem(place.key(".".join(keys)), value) for keys, value in bound_counts(sections))
-    yield from _of_ports(node, place)
+    yield from _port_problems(node, place)
 
 
 def refused(error: Exception, place: StepPlace) -> Iterator[Problem]:
@@ -80,7 +80,7 @@ def unsent(node: Any, place: StepPlace) -> Iterator[Problem]:
             yield finding("unsent-binding", place.key(key), found)
 
 
-def _of_section(key: str, value: Any, place: StepPlace) -> Iterator[Problem]:
+def _section_problems(key: str, value: Any, place: StepPlace) -> Iterator[Problem]:
     """Yield a problem for each expression in a setting, or a group of settings, that is not a binding to one input."""
     parts = value if isinstance(value, dict) else getattr(value, "__dict__", {}) if key in _SECTIONS else {}
     for where, each in ((key, value), *((f"{key}.{str(name).lstrip('_')}", each) for name, each in parts.items())):
@@ -94,7 +94,7 @@ def _of_section(key: str, value: Any, place: StepPlace) -> Iterator[Problem]:
                 yield Problem(place.key(where), found, "a value or a binding", fix)
 
 
-def _of_ports(node: Any, place: StepPlace) -> Iterator[Problem]:
+def _port_problems(node: Any, place: StepPlace) -> Iterator[Problem]:
     """Yield a problem for each value that is not a port, and for each binding as the mode, type or name of a port."""
     for side in ("inputs", "outputs"):
         for name, port in flat(getattr(node, side)):

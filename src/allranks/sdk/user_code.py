@@ -54,7 +54,7 @@ def caller(frame: FrameType | None, path: Path) -> Location | None:
     nearest = None
     while frame is not None:
         file = frame.f_code.co_filename
-        if _is_of(file, path):
+        if _is_from(file, path):
             return line(file, frame.f_lineno)
         if nearest is None and is_users(file):
             nearest = line(file, frame.f_lineno)
@@ -78,7 +78,7 @@ def problem(error: BaseException, path: Path) -> Problem:
     if isinstance(error, SyntaxError) and error.filename and not _is_library(error.filename):
         return Problem(str(line(error.filename, error.lineno or 1)), f"it is not Python: {error.msg}", "Python")
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_users(frame.filename)]
-    own = [frame for frame in frames if _is_of(frame.filename, path)] or frames
+    own = [frame for frame in frames if _is_from(frame.filename, path)] or frames
     place = str(line(own[-1].filename, own[-1].lineno or 1)) if own else shown(path)
     fix = ""
     if own and any(frame.name == "<module>" for frame in frames[frames.index(own[-1]) + 1 :]):
@@ -97,7 +97,7 @@ def problem(error: BaseException, path: Path) -> Problem:
     return explained(problem, error, path)
 
 
-def _is_of(file: str, path: Path) -> bool:
+def _is_from(file: str, path: Path) -> bool:
     return file == str(path) or file.startswith(f"{path}{_CELL}")
 
 
@@ -122,7 +122,7 @@ def explained(problem: Problem, error: BaseException, file: Path) -> Problem:
         valid = re.sub(r"\W", "_", name, flags=re.ASCII).lower()
         words |= {"known": ", ".join(names), "near": did_you_mean(name, names, "remove it"), "valid": valid}
         found, expected, fix = (row[key].format_map(words) for key in ("found", "expected", "fix"))
-        return replace(problem, where=_place(problem.where, file, name), found=found, expected=expected, fix=fix)
+        return replace(problem, where=_naming_line(problem.where, file, name), found=found, expected=expected, fix=fix)
     return problem
 
 
@@ -136,7 +136,7 @@ def _keys(error: BaseException) -> list[str]:
     return [str(name) for name in owner or ()] if is_inputs else []
 
 
-def _place(where: str, file: Path, name: str) -> str:
+def _naming_line(where: str, file: Path, name: str) -> str:
     """Return the line that names a step, if the SDK reported the step after the function returned."""
     if ":" in where or file.suffix != ".py" or not name:
         return where

@@ -206,13 +206,15 @@ def of_step(tree: Mapping[str, Any], folder: Path) -> list[tuple[str, str]]:
 def similar(kind: str, key: str, tree: Any) -> str:
     """Return the known key that is similar to an unknown one, such as ``compute`` for ``jobs.train.computte``; "" if
     there is none. tree: the content of the file"""
-    level = _of_type(_root(kind), tree)
+    level = _matching_type(_root(kind), tree)
     *parents, name = key.split(".")
     for parent in parents:
         tree = tree.get(parent) if isinstance(tree, dict) else None
-        level = _of_type(_inside(level, parent), tree)
+        level = _matching_type(_inside(level, parent), tree)
     keys = _keys(level) - (tree.keys() if isinstance(tree, dict) else set())
-    return _closest(name, keys, cutoff=0.6) or next((each for each in _VALUES if name in _VALUES and each in keys), "")
+    return _most_similar(name, keys, cutoff=0.6) or next(
+        (each for each in _VALUES if name in _VALUES and each in keys), ""
+    )
 
 
 def kind_of(tree: Mapping[str, Any]) -> str:
@@ -223,13 +225,13 @@ def kind_of(tree: Mapping[str, Any]) -> str:
 def _misspelt(level: Level, tree: Any, path: str) -> Iterator[tuple[str, str]]:
     if not isinstance(tree, dict):
         return
-    level = _of_type(level, tree)
+    level = _matching_type(level, tree)
     keys = _keys(level)
     is_open = not keys or any(not is_schema(each) for each in level)
     for name, value in tree.items():
         key = f"{path}{name}"
         if not is_open and name not in keys:
-            if closest := _closest(str(name), keys - tree.keys()):
+            if closest := _most_similar(str(name), keys - tree.keys()):
                 yield key, closest
             continue
         yield from _misspelt(_inside(level, str(name)), value, f"{key}.")
@@ -245,7 +247,7 @@ def _root(kind: str) -> Level:
     return ()
 
 
-def _of_type(level: Level, tree: Any) -> Level:
+def _matching_type(level: Level, tree: Any) -> Level:
     """Return the alternatives of the type that a mapping names; all if none has this type."""
     return (of_type(level, tree) if isinstance(tree, dict) else ()) or level
 
@@ -276,7 +278,7 @@ def _keys(level: Level) -> frozenset[str]:
     )
 
 
-def _closest(name: str, keys: Set[str], cutoff: float = _CLOSE) -> str:
+def _most_similar(name: str, keys: Set[str], cutoff: float = _CLOSE) -> str:
     return next(iter(difflib.get_close_matches(name, sorted(keys), n=1, cutoff=cutoff)), "")
 
 

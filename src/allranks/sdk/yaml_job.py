@@ -74,7 +74,7 @@ class YamlFile:
         except InputError:
             raise
         except Exception as error:
-            problems = [*_dangling(self.text), *_bound_counts(self.text), *_dated(self.text)]
+            problems = [*_dangling(self.text), *_bound_counts(self.text), *_date_versions(self.text)]
             problems = problems or _refused(self.text, self._explained(error, overrides))
             raise InputError.of((*problems, *self.warnings)) from None
         return job
@@ -180,19 +180,19 @@ _WHOLE_NUMBERS = (
 def _shapes(text: YamlText) -> Iterator[Problem]:
     """Report values whose shape the SDK ignores, rounds, or reports without the place or the allowed shape."""
     if not text.jobs:
-        yield from _of_job(text, text.tree, "")
+        yield from _job_shapes(text, text.tree, "")
     for name, job in text.jobs.items():
         key = f"jobs.{name}"
         if not isinstance(job, dict):
             expected = "keys and values: a component or a command, inputs and outputs"
             yield Problem(text.where(key), described(job), expected, "write the step's keys below its name")
         elif job.get("type", "command") in ("command", "sweep"):
-            yield from _of_job(text, job, f"{key}.")
+            yield from _job_shapes(text, job, f"{key}.")
         elif job["type"] == "parallel_for":
-            yield from _of_items(job.get("items"), text.where(f"{key}.items"))
+            yield from _item_shapes(job.get("items"), text.where(f"{key}.items"))
 
 
-def _of_items(items: Any, place: str) -> Iterator[Problem]:
+def _item_shapes(items: Any, place: str) -> Iterator[Problem]:
     each: Iterable[Any] = items.values() if isinstance(items, dict) else items if isinstance(items, list) else ()
     for number, item in enumerate(each):
         if not isinstance(item, dict):
@@ -202,7 +202,7 @@ def _of_items(items: Any, place: str) -> Iterator[Problem]:
             yield Problem(place, f"item {number} has no value for {', '.join(nothing)}", "values", "write them")
 
 
-def _of_job(text: YamlText, job: Mapping[str, Any], prefix: str) -> Iterator[Problem]:
+def _job_shapes(text: YamlText, job: Mapping[str, Any], prefix: str) -> Iterator[Problem]:
     variables = job.get("environment_variables")
     for name, value in variables.items() if isinstance(variables, dict) else ():
         if isinstance(value, (list, dict)):
@@ -261,7 +261,7 @@ def _dangling(text: YamlText) -> Iterator[Problem]:
     """Report bindings to missing inputs, steps and outputs, for which the SDK's message is unclear."""
     sections = {name: text.tree.get(name) for name in ("inputs", "jobs", "outputs")}
     known = {name: section if isinstance(section, dict) else {} for name, section in sections.items()}
-    for key, value in _texts(text.tree["jobs"], "jobs") if "jobs" in text.tree else ():
+    for key, value in _text_values(text.tree["jobs"], "jobs") if "jobs" in text.tree else ():
         for kind, name in _PARENT.findall(value):
             if name not in known[kind]:
                 noun = {"inputs": "input of the pipeline", "jobs": "step", "outputs": "output of the pipeline"}[kind]
@@ -284,7 +284,7 @@ def _bound_counts(text: YamlText) -> Iterator[Problem]:
                 yield count_problem(text.where(f"{prefix}{'.'.join(keys)}"), value)
 
 
-def _dated(text: YamlText) -> Iterator[Problem]:
+def _date_versions(text: YamlText) -> Iterator[Problem]:
     """Report versions that YAML reads as dates. The SDK's message about them names no key."""
     for key, written in text.unquoted.items():
         if key.endswith(".version") and isinstance(text.value(key), date):
@@ -299,10 +299,10 @@ def _declared_outputs(job: Any) -> dict[str, Any] | None:
     return outputs if isinstance(outputs, dict) else None
 
 
-def _texts(tree: Any, key: str) -> Iterator[tuple[str, str]]:
+def _text_values(tree: Any, key: str) -> Iterator[tuple[str, str]]:
     if isinstance(tree, dict):
         for name, value in tree.items():
-            yield from _texts(value, f"{key}.{name}")
+            yield from _text_values(value, f"{key}.{name}")
     elif isinstance(tree, str):
         yield key, tree
 
@@ -320,7 +320,7 @@ def _refused(text: YamlText, error: Exception) -> list[Problem]:
     # A job has a command or a component. For an invalid command, the SDK also reports the missing component.
     likely = [(key, message) for key, message in details if not _is_other_kind(text, key, message)] or details
     files = {key: path for key, _ in likely if (path := _component_file(text, key))}
-    of_files = [problem for path in dict.fromkeys(files.values()) for problem in _of_component(path)]
+    of_files = [problem for path in dict.fromkeys(files.values()) for problem in _component_problems(path)]
     rest = likely if not of_files else [each for each in likely if each[0] not in files]
     return of_files + [_problem(text, key, message, error) for key, message in rest]
 
@@ -333,7 +333,7 @@ def _component_file(text: YamlText, key: str) -> Path | None:
     return path if path and os.path.isfile(path) else None
 
 
-def _of_component(path: Path) -> tuple[Problem, ...]:
+def _component_problems(path: Path) -> tuple[Problem, ...]:
     try:
         specs.load(Path(shown(path)))
     except InputError as error:

@@ -48,13 +48,13 @@ def verdicts(folder: Path, note: Callable[[str], None] = lambda _: None) -> list
         for path in sorted(folder.rglob("*")):
             if numbers := logs.numbers_of(path):
                 attempt, number = numbers
-                jobs.setdefault(_job(path.parent), {}).setdefault(attempt, []).append((number, path))
+                jobs.setdefault(_job_folder(path.parent), {}).setdefault(attempt, []).append((number, path))
             elif (name := _RECORDING.fullmatch(path.name)) and path.is_file():
                 recording = collectives.read(path, int(name["rank"]))
                 if recording is None:
                     unread.append(path)
                 else:
-                    recordings.setdefault(_job(path.parent), []).append(recording)
+                    recordings.setdefault(_job_folder(path.parent), []).append(recording)
     except OSError as error:
         raise InputError(Problem(str(folder), f"it cannot be read: {error.strerror}", "a folder of logs")) from None
     for path in unread:
@@ -74,7 +74,7 @@ def verdicts(folder: Path, note: Callable[[str], None] = lambda _: None) -> list
     return found
 
 
-def _job(folder: Path) -> Path:
+def _job_folder(folder: Path) -> Path:
     """Return the folder of a job, given the folder of one of its files."""
     while folder.name in _FOLDERS or folder.name.startswith("retry_"):
         folder = folder.parent
@@ -89,10 +89,10 @@ def _verdict(name: str, ranks: Sequence[RankRecord], recordings: Sequence[Record
     hang = hangs.of_recordings(name, [*ranks, *unlogged], recordings)
     if hang is None:
         if verdict is None:
-            return _of_mpirun(name, ranks, None) or _of_servers(name, ranks)
+            return _mpirun_verdict(name, ranks, None) or _unconnected_servers(name, ranks)
         if signatures.depth(verdict.reason) <= 0 and judge.SILENT not in verdict.reason:
             return verdict
-        return _of_mpirun(name, ranks, verdict) or of_waiting(verdict, ranks)
+        return _mpirun_verdict(name, ranks, verdict) or of_waiting(verdict, ranks)
     if verdict is None:
         return hang
     if signatures.depth(verdict.reason) == 1:
@@ -101,7 +101,7 @@ def _verdict(name: str, ranks: Sequence[RankRecord], recordings: Sequence[Record
     return hangs.with_mismatch(verdict, [*ranks, *unlogged], recordings)
 
 
-def _of_mpirun(name: str, ranks: Sequence[RankRecord], verdict: Verdict | None) -> Verdict | None:
+def _mpirun_verdict(name: str, ranks: Sequence[RankRecord], verdict: Verdict | None) -> Verdict | None:
     """Return the verdict on an instance that mpirun has lost, or on a killed mpirun; None if neither is known.
 
     verdict: the verdict by the logs of the ranks
@@ -116,7 +116,7 @@ def _of_mpirun(name: str, ranks: Sequence[RankRecord], verdict: Verdict | None) 
     return None
 
 
-def _of_servers(name: str, ranks: Sequence[RankRecord]) -> Verdict | None:
+def _unconnected_servers(name: str, ranks: Sequence[RankRecord]) -> Verdict | None:
     """Return the verdict on TensorFlow workers that are all unconnected; None if a worker is connected."""
     started = [_SERVER.search("".join(tail(rank.log, 1))) for rank in ranks]
     if not started or started[0] is None or not all(started):

@@ -61,7 +61,7 @@ def of_ranks(
     memory_kills: number of processes that the kernel killed for lack of memory during the attempt
     """
     symptoms = sorted(
-        (symptom for rank in ranks for symptom in _symptoms(rank, reports.get(rank.rank), memory_kills)),
+        (symptom for rank in ranks for symptom in _symptoms_of_rank(rank, reports.get(rank.rank), memory_kills)),
         key=lambda symptom: symptom.order,
     )
     raised_by = {symptom.number for symptom in symptoms if symptom.raised}
@@ -71,8 +71,8 @@ def of_ranks(
         return None
     first = symptoms[0]
     if first.order[0] > 0:
-        missing = _named(ranks, symptoms) or _ended_early(ranks, reports, first) or _terminated(symptoms)
-        first = missing or _silent(ranks, symptoms) or first
+        missing = _unarrived(ranks, symptoms) or _ended_early(ranks, reports, first) or _terminated(symptoms)
+        first = missing or _first_silent(ranks, symptoms) or first
     rank, raised = first.rank, first.raised
     last = tail(rank.log)
     return Verdict(
@@ -87,11 +87,11 @@ def of_ranks(
         traceback="\n".join(raised.lines) if raised else "",
         worker=None if first.worker == rank.rank else first.worker,
         where=raised.where if raised else "",
-        consequences=_folded([each for each in symptoms if each.rank is not rank or each.worker != first.worker]),
+        consequences=_consequences([each for each in symptoms if each.rank is not rank or each.worker != first.worker]),
     )
 
 
-def _named(ranks: Sequence[RankRecord], symptoms: Sequence[Symptom]) -> Symptom | None:
+def _unarrived(ranks: Sequence[RankRecord], symptoms: Sequence[Symptom]) -> Symptom | None:
     """Return the symptom of the rank that another rank names because it did not reach monitored_barrier; None if none
     is named, or if a launcher counts the ranks."""
     for symptom in symptoms:
@@ -132,7 +132,7 @@ def hidden(rank: RankRecord, reported: Path | None) -> Raised | None:
     """
     for failure in report.read(reported)[0] if reported else ():
         if isinstance(failure, report.Failure):
-            return _raised(failure)
+            return _reported_exception(failure)
     if not tracebacks.is_exception("".join(tail(rank.log, 1))):
         return None  # the usual case, without reading the log
     lines = list(filter(str.strip, tracebacks.last_lines(rank.log)))
@@ -140,7 +140,7 @@ def hidden(rank: RankRecord, reported: Path | None) -> Raised | None:
     return next((each for each in found if not each.aside), None)
 
 
-def _silent(ranks: Sequence[RankRecord], symptoms: Sequence[Symptom]) -> Symptom | None:
+def _first_silent(ranks: Sequence[RankRecord], symptoms: Sequence[Symptom]) -> Symptom | None:
     """Return the symptom of the first rank whose log has no exception and whose exit is unknown, while others lost
     their connection to a rank or waited for it."""
     unhappy = {symptom.rank.rank for symptom in symptoms}
@@ -220,10 +220,10 @@ class _Ending:
         return [replace(each, worker=self.table.rank) if each.worker is None else each for each in found]
 
     def by_exit(self, found: Sequence[Raised] = ()) -> Symptom:
-        return _of_exit(self.rank, found, self.lines, self.ended, self.memory_kills)
+        return _exit_symptom(self.rank, found, self.lines, self.ended, self.memory_kills)
 
 
-def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> list[Symptom]:
+def _symptoms_of_rank(rank: RankRecord, reported: Path | None, memory_kills: int) -> list[Symptom]:
     """Return how a rank failed: its own process, or those that it launched."""
     if rank.status is Status.COMPLETED:
         return []
@@ -231,7 +231,7 @@ def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> lis
     said: Raised | None = None
     for failure in report.read(reported)[0] if reported else ():
         if isinstance(failure, report.Failure):
-            raised = _raised(failure)
+            raised = _reported_exception(failure)
             if not raised.is_wrapper:
                 first.setdefault(failure.rank, (raised, failure.time))
             elif rank.exit_code == 1 and failure.type == "SystemExit" and "exit code" not in failure.message:
@@ -239,21 +239,21 @@ def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> lis
     lines = tracebacks.last_lines(rank.log)
     table = tracebacks.launcher_table(lines)
     ending = _Ending(rank, said, lines, table, rank.ended or rank.started or 0.0, memory_kills)
-    symptoms = [_of_exception(rank, raised, time) for raised, time in first.values()]
+    symptoms = [_exception_symptom(rank, raised, time) for raised, time in first.values()]
     is_killed = rank.status is not Status.CANCELED and rank.signal in {each.name for each in _CAUSES}
     if is_killed and not {None, rank.rank}.issuperset(first):
         # The workers of a killed launcher may lose each other before they are ended.
         symptoms.append(ending.by_exit())
     if table is None:
-        return symptoms or _of_log(ending)
+        return symptoms or _log_symptoms(ending)
     # The worker that the launcher saw first comes first, unless its exception is a consequence.
     symptoms = symptoms or [
-        _of_exception(rank, each, table.time, later=each.worker != table.rank) for each in ending.in_log
+        _exception_symptom(rank, each, table.time, later=each.worker != table.rank) for each in ending.in_log
     ]
-    return [*symptoms, *_of_workers(rank, table, lines, {each.worker for each in symptoms})]
+    return [*symptoms, *_worker_symptoms(rank, table, lines, {each.worker for each in symptoms})]
 
 
-def _of_log(ending: _Ending) -> list[Symptom]:
+def _log_symptoms(ending: _Ending) -> list[Symptom]:
     """Return the symptoms of a rank that is not a launcher and has reported no exception."""
     rank, found, lines = ending.rank, ending.in_log, ending.lines
     at_the_end = _at_the_end(found, lines)
@@ -262,23 +262,23 @@ def _of_log(ending: _Ending) -> list[Symptom]:
         known = None if at_the_end or rank.status is Status.CANCELED else signatures.find(lines[-_NATIVE:])
         if known is not None and known.signature.depth <= 0:
             at_the_end = [Raised(known.match.string.strip())]
-        return [_of_exception(rank, each, ending.ended) for each in at_the_end]
-    if rank.signal is not None or _is_of_shell(rank.exit_code, lines):
+        return [_exception_symptom(rank, each, ending.ended) for each in at_the_end]
+    if rank.signal is not None or _is_shell_code(rank.exit_code, lines):
         return [ending.by_exit(found)]
     # After an exception, Python exits with code 1. With another code, the exception was handled.
     if found and (rank.exit_code == 1 or any(each.is_consequence for each in at_the_end)):
-        return [_of_exception(rank, each, ending.ended) for each in found]
+        return [_exception_symptom(rank, each, ending.ended) for each in found]
     if ending.said is not None:
-        return [_of_exception(rank, ending.said, ending.ended)]
+        return [_exception_symptom(rank, ending.said, ending.ended)]
     return [ending.by_exit(_at_the_end(found, list(filter(str.strip, lines)), 1))]
 
 
-def _of_workers(
+def _worker_symptoms(
     rank: RankRecord, table: tracebacks.LauncherTable, lines: Sequence[str], known: Set[int | None]
 ) -> Iterator[Symptom]:
     """Yield the symptoms of a launcher's workers by their exit codes. known: the workers that already have symptoms"""
     if table.rank not in known:
-        reason = _how(table.exit_code if table.exit_code >= 0 else _SHELL - table.exit_code)
+        reason = _ending(table.exit_code if table.exit_code >= 0 else _SHELL - table.exit_code)
         signature = signatures.find(lines) if reason == "ended by SIGABRT" else None
         if signature is not None and signature.signature.depth <= 0:
             reason = signature.match.string.strip()
@@ -288,7 +288,7 @@ def _of_workers(
     # connection to it. After an exception, Python exits with code 1.
     for worker, code in table.others.items():
         if -code in _CAUSES or (1 < code < _SHELL and worker not in {*known, table.rank}):
-            how = _how(code if code > 0 else _SHELL - code)
+            how = _ending(code if code > 0 else _SHELL - code)
             yield Symptom(rank, how, worker, (0, code > 0, table.time, True))
 
 
@@ -304,12 +304,12 @@ _CAUSES = (signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.
 """Signals that do not follow from the failure of another rank."""
 
 
-def _of_exit(
+def _exit_symptom(
     rank: RankRecord, found: Sequence[Raised], lines: Sequence[str], ended: float, memory_kills: int
 ) -> Symptom:
     """Return the symptom of a rank whose exit explains more than its exceptions, or that has none."""
     code = rank.exit_code or 0
-    reason = _how(code) if _is_of_shell(code, lines) else f"exit code {code}"
+    reason = _ending(code) if _is_shell_code(code, lines) else f"exit code {code}"
     if rank.signal:
         reason = f"ended by {rank.signal}"
     handled = {each.lines[-1].strip() for each in tracebacks.of_lines(lines)} if code > 1 else set()
@@ -321,7 +321,7 @@ def _of_exit(
             memory = f", after {in_bytes(rank.peak_memory)} in use" if rank.peak_memory else ""
             reason = f"{signatures.KERNEL_OUT_OF_MEMORY}{memory}"
     elif found and (reason == "ended by SIGABRT" or (reason == _TERMINATED and _at_the_end(found, lines))):
-        return _of_exception(rank, found[0], ended)
+        return _exception_symptom(rank, found[0], ended)
     elif known is not None and follows <= 0 and (reason == "ended by SIGABRT" or reason.startswith("exit code")):
         reason = known.match.string.strip()
     elif found and reason.startswith("exit code"):
@@ -330,12 +330,12 @@ def _of_exit(
     return Symptom(rank, reason, None, (follows, reason.startswith("exit code"), ended, False))
 
 
-def _of_exception(rank: RankRecord, raised: Raised, time: float, *, later: bool = False) -> Symptom:
+def _exception_symptom(rank: RankRecord, raised: Raised, time: float, *, later: bool = False) -> Symptom:
     depth = min(signatures.depth(raised.text), 1) if raised.is_foreign else signatures.depth(raised.text)
     return Symptom(rank, raised.text, raised.worker, (depth, False, time, later), raised)
 
 
-def _raised(failure: report.Failure) -> Raised:
+def _reported_exception(failure: report.Failure) -> Raised:
     """Return the exception that a rank has reported."""
     message = next(iter(failure.message.strip().splitlines()), "")
     text = f"{failure.type}: {message}" if message else failure.type
@@ -350,7 +350,7 @@ def _raised(failure: report.Failure) -> Raised:
     return replace(found, lines=lines, worker=failure.rank)
 
 
-def _folded(symptoms: Sequence[Symptom]) -> tuple[str, ...]:
+def _consequences(symptoms: Sequence[Symptom]) -> tuple[str, ...]:
     """Return a line for each reason of the other ranks, with the ranks that have it."""
     groups: dict[str, list[Symptom]] = {}
     for symptom in symptoms:
@@ -391,16 +391,18 @@ def how(program: str, code: int) -> str:
     return f"{program} was ended by {signal_name(-code)}" if code < 0 else f"{program} ended with exit code {code}"
 
 
-_SAID = {_SHELL + number: signal.strsignal(number) or "" for number in (*_CAUSES, signal.SIGABRT, signal.SIGTERM)}
+_SHELL_MESSAGES = {
+    _SHELL + number: signal.strsignal(number) or "" for number in (*_CAUSES, signal.SIGABRT, signal.SIGTERM)
+}
 """The message of a shell whose command was ended by a signal, by the exit code of the shell."""
 
 
-def _is_of_shell(code: int | None, lines: Sequence[str]) -> bool:
+def _is_shell_code(code: int | None, lines: Sequence[str]) -> bool:
     """Return whether an exit code is that of a shell for a signal, not one that the program chose."""
-    said = _SAID.get(code or 0)
+    said = _SHELL_MESSAGES.get(code or 0)
     return said is not None and any(said in line for line in lines[-_NATIVE:])
 
 
-def _how(code: int) -> str:
+def _ending(code: int) -> str:
     """Return how a rank ended by its exit code, which may be that of a shell for a signal."""
-    return f"ended by {signal_name(code - _SHELL)}" if code in _SAID else f"exit code {code}"
+    return f"ended by {signal_name(code - _SHELL)}" if code in _SHELL_MESSAGES else f"exit code {code}"

@@ -30,7 +30,7 @@ _NCCL = re.compile(r"NCCL error in: \S+:\d+, ([^,(]*\w).*")
 _LAST_ERROR = re.compile(r"(?:nccl\w+: |Unknown NCCL).*\nLast error:\n(.+)")
 """torch/csrc/distributed/c10d/NCCLUtils.cpp, getNcclErrorDetailStr"""
 _EXTRA = re.compile(r"^Collective ops is aborted by: |^The actor.*? because | Worker exit type.*detail:| Some common.*")
-_SAID = re.compile(r"(?!\s|<|Detected at|The actor .*because its node).|\s+the actor's node")
+_CAUSE_LINE = re.compile(r"(?!\s|<|Detected at|The actor .*because its node).|\s+the actor's node")
 """The line with the cause, below the calls of TensorFlow's graph or the fields of Ray."""
 _MARKS = re.compile(r"\s*[\^~]+\s*")
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:\([\w.]+\))?(?::|$)")
@@ -160,7 +160,7 @@ def of_lines(lines: Iterable[str]) -> tuple[Raised, ...]:
         # It is the log of one process, in which torch marks only unhandled exceptions.
         (number,) = workers.keys() - {None}
         workers = {number: every}
-    found = (_fatal(list(_raised(texts)), worker) for worker, texts in workers.items())
+    found = (_last_fatal(list(_exceptions(texts)), worker) for worker, texts in workers.items())
     return tuple(each for each in found if each is not None)
 
 
@@ -171,12 +171,12 @@ def last_lines(log: str) -> list[str]:
 
 def of_text(text: str) -> Raised | None:
     """Return the exception of a printed traceback; None if the text is not a traceback."""
-    return _fatal(list(_raised(text.splitlines())), None)
+    return _last_fatal(list(_exceptions(text.splitlines())), None)
 
 
 def of_thread(log: str) -> Raised | None:
     """Return the last exception in a log that ended a thread; the process may still wait for that thread."""
-    return next((each for each in reversed(list(_raised(last_lines(log)))) if each.aside == IN_THREAD), None)
+    return next((each for each in reversed(list(_exceptions(last_lines(log)))) if each.aside == IN_THREAD), None)
 
 
 def launcher_table(lines: Sequence[str]) -> LauncherTable | None:
@@ -196,7 +196,7 @@ def launcher_table(lines: Sequence[str]) -> LauncherTable | None:
     return LauncherTable(int(last["rank"]), time, int(last["code"]), others)
 
 
-def _fatal(found: Sequence[Raised], worker: int | None) -> Raised | None:
+def _last_fatal(found: Sequence[Raised], worker: int | None) -> Raised | None:
     """Return the last exception that ended the process; of a chain, the last one that is not a consequence."""
     own = [each for each in found if not each.is_wrapper]
     # A failed command is the only known cause, unless a process has written an exception.
@@ -213,7 +213,7 @@ def _fatal(found: Sequence[Raised], worker: int | None) -> Raised | None:
     return replace(chosen, worker=worker)
 
 
-def _raised(lines: Sequence[str]) -> Iterator[Raised]:
+def _exceptions(lines: Sequence[str]) -> Iterator[Raised]:
     """Yield the exceptions in the lines of one process, in order."""
     place, chained, aside = 0, False, ""
     while place < len(lines):
@@ -221,7 +221,7 @@ def _raised(lines: Sequence[str]) -> Iterator[Raised]:
         start = _START.match(line)
         if start is None and _GROUP.match(line):
             below = next((n for n in range(place + 1, len(lines)) if not _MARGIN.match(lines[n])), len(lines))
-            if (raised := _of_group(lines[place:below])) is not None:
+            if (raised := _group_exception(lines[place:below])) is not None:
                 yield replace(raised, chained=chained, aside=aside)
             place, chained, aside = below, False, ""
             continue
@@ -235,7 +235,7 @@ def _raised(lines: Sequence[str]) -> Iterator[Raised]:
                 chained, aside = False, (ignored[0] if (ignored := _ASIDE.match(line)) else "")
             place += 1
             continue
-        end = _end(lines, place + 1, len(start["indent"]))
+        end = _exception_index(lines, place + 1, len(start["indent"]))
         if end is None:
             return  # truncated: the process was killed while it wrote
         where = _user_line(lines[place : end + 1])
@@ -247,7 +247,7 @@ def _raised(lines: Sequence[str]) -> Iterator[Raised]:
 def _message(lines: Sequence[str], end: int) -> tuple[str, int]:
     """Return the type and the first line of the message of an exception, and the index of the last line of these."""
     text = lines[end].strip()
-    rest = (n for n in range(end + 1, min(end + LINES, len(lines))) if _SAID.match(lines[n]))
+    rest = (n for n in range(end + 1, min(end + LINES, len(lines))) if _CAUSE_LINE.match(lines[n]))
     if _HEADER.search(text) and (said := next(rest, None)):
         return _HEADER.sub("", text) + _EXTRA.sub("", lines[said].strip()), said
     if (nccl := _NCCL.search(text)) and (last := _LAST_ERROR.match("\n".join(lines[end + 1 : end + 4]))):
@@ -257,12 +257,12 @@ def _message(lines: Sequence[str], end: int) -> tuple[str, int]:
     return text, end
 
 
-def _of_group(lines: Sequence[str]) -> Raised | None:
+def _group_exception(lines: Sequence[str]) -> Raised | None:
     """Return the first exception of a group that is not a consequence, with the text of the group; None if the lines
     are truncated."""
     parts = [[_MARGIN.sub("", line) for line in part.splitlines()] for part in _MEMBER.split("\n".join(lines))]
     titled = [(part, title) for part in parts if (title := next(filter(_EXCEPTION.match, part), ""))]
-    found = [next(_raised(part), Raised(title, _user_line(part))) for part, title in titled]
+    found = [next(_exceptions(part), Raised(title, _user_line(part))) for part, title in titled]
     if not found:
         return None
     group, *members = found
@@ -272,7 +272,7 @@ def _of_group(lines: Sequence[str]) -> Raised | None:
     return Raised(text, chosen.where or group.where, tuple(lines))
 
 
-def _end(lines: Sequence[str], place: int, indent: int) -> int | None:
+def _exception_index(lines: Sequence[str], place: int, indent: int) -> int | None:
     """Return the index of the exception below the frames of a traceback; None if it is missing."""
     end = None
     while place < len(lines):

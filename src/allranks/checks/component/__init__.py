@@ -78,7 +78,7 @@ def check(specs: Sequence[Path], *, by_themselves: bool = True) -> Findings:
         return Findings()
     with session(client=False):
         for spec in specs:
-            of_spec, problems = _of_spec(spec, by_themselves=by_themselves)
+            of_spec, problems = _check_spec(spec, by_themselves=by_themselves)
             subjects += of_spec
             found += problems
     found += apply(OF_ALL, subjects)
@@ -91,7 +91,7 @@ def of_subject(subject: Subject) -> list[Problem]:
     return [*apply(OF_COMPONENTS, subject), *apply(of_commands, subject)]
 
 
-def _of_spec(spec: Path, *, by_themselves: bool) -> tuple[list[Subject], list[Problem]]:
+def _check_spec(spec: Path, *, by_themselves: bool) -> tuple[list[Subject], list[Problem]]:
     subjects: list[Subject] = []
     components: list[Any] = []
     sdk_problems: tuple[Problem, ...] = ()
@@ -108,7 +108,7 @@ def _of_spec(spec: Path, *, by_themselves: bool) -> tuple[list[Subject], list[Pr
     if by_themselves and not sdk_problems:
         for component, subject in zip(components, subjects, strict=True):
             found += _mistakes_of_jobs(component, subject)
-    return subjects, [*found, *_of_sdk(sdk_problems, Findings(tuple(found)).errors, spec)]
+    return subjects, [*found, *_sdk_problems(sdk_problems, Findings(tuple(found)).errors, spec)]
 
 
 def _mistakes_of_jobs(component: Any, subject: Subject) -> Iterator[Problem]:
@@ -135,7 +135,7 @@ def _mistakes_of_jobs(component: Any, subject: Subject) -> Iterator[Problem]:
             yield replace(problem, where=subject.place(*keys))
 
 
-def _of_sdk(sdk_problems: Sequence[Problem], found: Sequence[Problem], spec: Path) -> Iterator[Problem]:
+def _sdk_problems(sdk_problems: Sequence[Problem], found: Sequence[Problem], spec: Path) -> Iterator[Problem]:
     """Yield the SDK's problems that no rule reported. The SDK reports the same mistakes differently, often without a
     line.
 

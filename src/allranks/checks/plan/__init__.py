@@ -88,7 +88,7 @@ def findings(plan: Plan, *, here: bool = True, today: date | None = None) -> Fin
     """
     scope, suppressions = of_plan(plan, here=here, today=today), Suppressions()
     of_inputs = (problem for port in plan.graph.inputs for problem in apply(OF_OWN_INPUTS, scope, None, port))
-    found = [*plan.findings, *of_inputs, *_of_graph(scope, suppressions), *apply(OF_PLANS, plan)]
+    found = [*plan.findings, *of_inputs, *_check_graph(scope, suppressions), *apply(OF_PLANS, plan)]
     if any(each.code == "file-fails" and each.level is Level.MACHINE for each in plan.findings):
         # The skipped statements of the notebook may create the data.
         found = [replace(each, level=Level.MACHINE) if each.code == "missing-data" else each for each in found]
@@ -100,23 +100,23 @@ def of_keys(scope: Scope, step: Step) -> Iterator[Problem]:
     return apply(OF_KEYS, scope, step)
 
 
-def _of_graph(scope: Scope, suppressions: Suppressions) -> Iterator[Problem]:
+def _check_graph(scope: Scope, suppressions: Suppressions) -> Iterator[Problem]:
     yield from apply(OF_GRAPHS, scope)
     for node in scope.graph.nodes:
-        yield from _of_node(scope, node, suppressions)
+        yield from _check_node(scope, node, suppressions)
     yield from apply(AFTER_NODES, scope)
     for output in scope.graph.outputs:
         yield from apply(OF_OUTPUTS, scope, None, output)
 
 
-def _of_node(scope: Scope, node: Node, suppressions: Suppressions) -> Iterator[Problem]:
+def _check_node(scope: Scope, node: Node, suppressions: Suppressions) -> Iterator[Problem]:
     """Yield the findings in a node at any depth."""
     if isinstance(node, (Condition, DoWhile, ParallelFor, Sweep)):
         yield from apply(OF_LOOPS[type(node)], scope, node)
         if not isinstance(node, Condition):
             supplied = control_flow.supplied(node) if isinstance(node, ParallelFor) else frozenset[str]()
             supplied = node.sampled if isinstance(node, Sweep) else supplied
-            yield from _of_node(replace(scope, supplied=supplied), node.body, suppressions)
+            yield from _check_node(replace(scope, supplied=supplied), node.body, suppressions)
         return
     yield from apply(OF_NODES, scope, node)
     if isinstance(node, StandIn):
@@ -132,7 +132,7 @@ def _of_node(scope: Scope, node: Node, suppressions: Suppressions) -> Iterator[P
     for output in node.outputs:
         yield from apply(OF_OUTPUTS, scope, node, output)
     if isinstance(node, Pipeline):
-        yield from _of_graph(scope.within(node, f"{scope.path}{node.name}"), suppressions)
+        yield from _check_graph(scope.within(node, f"{scope.path}{node.name}"), suppressions)
 
 
 def _is_ignored_by_component(step: Step, problem: Problem, suppressions: Suppressions) -> bool:

@@ -115,10 +115,10 @@ def joined(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     for number, problem in enumerate(problems):
         is_of_several = problem.rule in ("latest-image", "latest-label", "unmapped-output")
         groups.setdefault(problem.found if is_of_several else number, []).append(problem)
-    return tuple(_naming(first, others) for first, *others in groups.values())
+    return tuple(_with_other_steps(first, others) for first, *others in groups.values())
 
 
-def _naming(problem: Problem, others: list[Problem]) -> Problem:
+def _with_other_steps(problem: Problem, others: list[Problem]) -> Problem:
     steps = ", ".join(other.where.partition(",")[0].removeprefix("step ") for other in others)
     also = f", also of step{'s' if others[1:] else ''} {steps}" if others else ""
     return replace(problem, found=f"{problem.found}{also}")
@@ -145,10 +145,10 @@ def size(scope: Scope, step: Step) -> Iterator[Problem]:
     # A step may name several sizes, "A or B". Sizes that are not in the table, such as those without GPUs, are skipped.
     for known in map(sizes.known, filter(None, step.instance_type.split(" or "))):
         if known is not None:
-            yield from Rule.named("size").mark(_of_size(step, known, scope.today))
+            yield from Rule.named("size").mark(_size_problems(step, known, scope.today))
 
 
-def _of_size(step: Step, size: sizes.Size, today: date) -> Iterator[Problem]:
+def _size_problems(step: Step, size: sizes.Size, today: date) -> Iterator[Problem]:
     wants_infiniband = traps.asks_for_infiniband(
         {name: str(value) for name, value in step.environment_variables.items()}
     )

@@ -129,7 +129,7 @@ class AssetLookup:
         Return None for data that is downloaded when the pipeline runs: the last of `uses` has its URI. Raise InputError
         if the asset is missing, or if its entry in ``allranks.yaml`` cannot be used.
         """
-        asset = _parsed(text, kind, where)
+        asset = _parse_id(text, kind, where)
         line = line_for(asset)
         registration = self.registered(asset) if self.registered else NOTHING
         # An unusable entry raises, so only a path or None is recorded.
@@ -258,7 +258,7 @@ def line_for(asset: AssetId) -> Line:
     return Line(section, key, _PLACEHOLDERS.get(section, "path/to/data"))
 
 
-def _parsed(text: str, kind: str, where: str) -> AssetId:
+def _parse_id(text: str, kind: str, where: str) -> AssetId:
     is_data = kind in (asset_id.DATA, asset_id.MODEL)
     is_uri = text.startswith("azureml://" if is_data else "azureml://registries/")
     rule = Rule.named("asset-id" if is_uri else "asset-reference")

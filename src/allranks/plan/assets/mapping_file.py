@@ -119,12 +119,12 @@ def spellings(asset: AssetId) -> tuple[str, ...]:
     if not asset.name:
         return (asset.path,)
     if asset.kind == asset_id.DATASTORE:
-        paths = (_bare(str(asset)), _bare(str(AssetId(asset.kind, asset.name, path=asset.path))))
+        paths = (_without_prefix(str(asset)), _without_prefix(str(AssetId(asset.kind, asset.name, path=asset.path))))
         return tuple(dict.fromkeys(paths if asset.path else (*paths, asset.name)))
     plain = (asset.short, asset.name)
     if not asset.is_scoped:
         return tuple(dict.fromkeys(plain))
-    whole = _bare(str(asset))
+    whole = _without_prefix(str(asset))
     own = re.sub(r"/(?:versions|labels)/[^/]+$", "", whole)
     # An asset of a registry differs from one of the same name in the workspace.
     return tuple(dict.fromkeys((whole, own) if asset.registry else (whole, own, *plain)))
@@ -155,7 +155,7 @@ def read(path: Path) -> MappingFile:
                     problems.append(Problem(where, repr(way), f"one of {', '.join(REALISED)}"))
         else:
             parsed = [_entry(text, section, key, value, problems) for key, value in (lines or {}).items()]
-            entries[section] = tuple(_once([entry for entry in parsed if entry], problems))
+            entries[section] = tuple(_without_duplicates([entry for entry in parsed if entry], problems))
     if problems:
         raise InputError.of(problems)
     return MappingFile(path, entries, run_in)
@@ -173,16 +173,16 @@ def _entry(text: YamlText, section: str, key: str, value: Any, problems: list[Pr
         problems.append(Problem(where, f"{value} is not on this machine", "a path, relative to the file", fix))
         return None
     try:
-        name = key if section == STAND_INS else _normal(key, SECTIONS[section])
+        name = key if section == STAND_INS else _normalized(key, SECTIONS[section])
     except ValueError as error:
         problems.append(Problem(where, f"it is not a valid id: {error}", "a pattern, or an id such as azureml:NAME:1"))
         return None
     return Entry(section, name, key, Path(located(value, text.path.parent)), text.place(f"{section}.{key}"), uri)
 
 
-def _normal(key: str, kind: str) -> str:
+def _normalized(key: str, kind: str) -> str:
     """Return the key in the form of `spellings`. Raise ValueError if it is not an id."""
-    bare = _bare(key)
+    bare = _without_prefix(key)
     if _WILDCARD.search(bare):
         return bare
     asset = asset_id.parse(f"azureml://{bare}" if _SCOPE.match(bare) else key, kind)
@@ -194,12 +194,12 @@ def _normal(key: str, kind: str) -> str:
     return spellings(asset)[0]
 
 
-def _bare(text: str) -> str:
+def _without_prefix(text: str) -> str:
     """Return an id without its prefix: ``registries/...``, ``subscriptions/...``, ``train:3``."""
     return text.strip().removeprefix("azureml:").lstrip("/")
 
 
-def _once(entries: list[Entry], problems: list[Problem]) -> Iterator[Entry]:
+def _without_duplicates(entries: list[Entry], problems: list[Problem]) -> Iterator[Entry]:
     seen: dict[str, Entry] = {}
     for entry in entries:
         if entry.key in seen:

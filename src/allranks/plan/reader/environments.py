@@ -56,7 +56,7 @@ def read(environment: EnvironmentRequest | str | None, place: StepPlace, context
         name=name,
         version=environment.version,
         image=environment.image,
-        conda=_short(digest.of_text(definition)) if definition else "",
+        conda=_short_digest(digest.of_text(definition)) if definition else "",
         # Its location, if it is not on this machine.
         context=_digest(folder, place, context) if folder and context.snapshots else environment.context,
         dockerfile=(environment.dockerfile or DOCKERFILE) if environment.context else "",
@@ -87,22 +87,22 @@ def of_file(path: Path, place: StepPlace, context: Context) -> Environment:
     """Return the environment that a file describes: one of Azure ML, a conda file, or a requirements file (.txt). Raise
     InputError if it describes none."""
     if path.suffix == ".txt":
-        return _of_packages({"dependencies": [{"pip": [f"-r {path}"]}]}, path)
+        return _package_environment({"dependencies": [{"pip": [f"-r {path}"]}]}, path)
     tree = yaml_lines.parse(path).tree
     if "dependencies" in tree:
-        return _of_packages(tree, path)
+        return _package_environment(tree, path)
     return read(environment_request(specs.load_environment(path)), place, context)
 
 
-def _of_packages(specification: Mapping[str, Any], path: Path) -> Environment:
+def _package_environment(specification: Mapping[str, Any], path: Path) -> Environment:
     text = json.dumps(specification, sort_keys=True, default=str)
     name = str(specification.get("name") or path.stem)
-    return Environment(name, conda=_short(digest.of_text(text)), definition=text, file=str(path))
+    return Environment(name, conda=_short_digest(digest.of_text(text)), definition=text, file=str(path))
 
 
 def _digest(folder: Path, place: StepPlace, context: Context) -> str:
     try:
-        return _short(digest.of_files(context_of(folder, place.key("environment.build.path")).files))
+        return _short_digest(digest.of_files(context_of(folder, place.key("environment.build.path")).files))
     except InputError as error:
         context.problems += error.problems
         return ""
@@ -112,5 +112,5 @@ def _digest(folder: Path, place: StepPlace, context: Context) -> str:
         return ""
 
 
-def _short(digest: str) -> str:
+def _short_digest(digest: str) -> str:
     return digest[:16]

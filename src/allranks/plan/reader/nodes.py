@@ -41,12 +41,12 @@ def read_graph(
     return _with_assets(graph, {each.name: each.asset for each in graph.outputs if each.asset})
 
 
-def _named(node: Node, assets: Mapping[str, str]) -> Node:
+def _with_asset_names(node: Node, assets: Mapping[str, str]) -> Node:
     """Return a node whose outputs are registered as assets by the steps that write them."""
     if isinstance(node, Pipeline):
         return replace(node, graph=_with_assets(node.graph, assets))
     if isinstance(node, (DoWhile, ParallelFor, Sweep)):
-        body = _named(node.body, assets)
+        body = _with_asset_names(node.body, assets)
         assert isinstance(body, (Step, Pipeline))
         return replace(node, body=body)  # type: ignore[arg-type]
     if not isinstance(node, Step):
@@ -59,7 +59,7 @@ def _with_assets(graph: Graph, assets: Mapping[str, str]) -> Graph:
     """Return a graph whose outputs are registered. assets: the asset of each output that has one"""
     sources = {each.source: assets[each.name] for each in graph.outputs if each.name in assets}
     nodes = (
-        _named(node, {source.name: asset for source, asset in sources.items() if source.node == node.name})
+        _with_asset_names(node, {source.name: asset for source, asset in sources.items() if source.node == node.name})
         for node in graph.nodes
     )
     return replace(graph, nodes=tuple(nodes)) if sources else graph
