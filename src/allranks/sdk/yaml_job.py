@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -107,12 +108,10 @@ class YamlFile:
         return problems
 
     def _loads(self, overrides: list[dict[str, Any]]) -> bool:
-        try:
+        with contextlib.suppress(Exception):  # the SDK's errors have no common class
             self._load(overrides)
-        # The SDK's errors have no common class. Any of them means that it refuses the file.
-        except Exception:
-            return False
-        return True
+            return True
+        return False
 
     def _override(self, name: str, kind: str, value: Primitive) -> dict[str, Any]:
         if kind in PRIMITIVES:

@@ -128,13 +128,10 @@ def environment_folder(environment: Any) -> str:
     """Return the build context of a component's environment on this machine; "" if it has none."""
     if isinstance(environment, Path):
         try:
-            build = read_mapping(environment).get("build")
+            build, base = read_mapping(environment).get("build"), environment.parent
         except InputError:  # `environment` reports it
             return ""
-        path = build.get("path") if isinstance(build, dict) else None
-        return str(environment.parent / path) if isinstance(path, str) and "://" not in path else ""
-    build = environment.get("build") if isinstance(environment, dict) else getattr(environment, "build", None)
-    path = build.get("path") if isinstance(build, dict) else getattr(build, "path", None)
-    if not path or "://" in str(path):
-        return ""
-    return str(Path(getattr(environment, "base_path", None) or "", str(path)))
+    else:
+        build, base = _get(environment, "build"), Path(getattr(environment, "base_path", None) or "")
+    path = _get(build, "path")
+    return str(base / str(path)) if path and "://" not in str(path) else ""

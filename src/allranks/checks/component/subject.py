@@ -100,18 +100,14 @@ def read_yaml(path: Path) -> Subject:
     text = yaml_lines.parse(path)
     document = text.tree
     # A parallel component declares its code, environment and program below this key.
-    task = document.get("task")
-    inner: dict[str, Any] = task if isinstance(task, dict) else {}
+    inner = _mapping(document.get("task"))
     settings = {**inner, **document}
     command = str(settings.get("command") or "")
     code = settings.get("code")
     folder = path.parent / code if isinstance(code, str) and "://" not in code and ":" not in code else path.parent
     listed = settings.get("additional_includes")
     listed = listed if isinstance(listed, list) else ()
-    variables = settings.get("environment_variables")
     includes = [path.parent / include for include in listed if isinstance(include, str)]
-    tags, distribution = document.get("tags"), document.get("distribution")
-    resources = document.get("resources")
     deterministic = document.get("is_deterministic")
     return Subject(
         path=path,
@@ -119,7 +115,7 @@ def read_yaml(path: Path) -> Subject:
         version=document.get("version"),
         display_name=str(document.get("display_name") or ""),
         description=" ".join(str(document.get("description") or "").split()),
-        tags=tags if isinstance(tags, dict) else {},
+        tags=_mapping(document.get("tags")),
         deterministic=deterministic if isinstance(deterministic, bool) else None,
         inputs=tuple(port_specs(document.get("inputs"))),
         outputs=tuple(port_specs(document.get("outputs"))),
@@ -128,15 +124,19 @@ def read_yaml(path: Path) -> Subject:
         command=command,
         needs_command=document.get("type", "command") == "command",
         needs_environment=document.get("type", "command") in ("command", "parallel"),
-        distribution=distribution if isinstance(distribution, dict) else {},
-        resources=resources if isinstance(resources, dict) else {},
-        variables=tuple(map(str, variables if isinstance(variables, dict) else ())),
+        distribution=_mapping(document.get("distribution")),
+        resources=_mapping(document.get("resources")),
+        variables=tuple(map(str, _mapping(settings.get("environment_variables")))),
         uses=tuple(_uses_in_yaml(document, path)),
         entries=tuple(_entries(command, folder, includes)),
         is_pipeline=document.get("type") == "pipeline" or "jobs" in document,
         unquoted=text.unquoted,
         warnings=text.warnings,
     )
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _inline_environment(value: Any, base: Path) -> Any:

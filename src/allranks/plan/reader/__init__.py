@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -155,9 +156,7 @@ def read_plans(target: str, snapshots: Path, registered: Registered | None) -> l
         elif isinstance(plan, Plan):
             after_cells[id(value)] = plan
 
-    def find(identity: str) -> Path | None:
-        return lookup.find(identity, asset_id.COMPONENT, shown(path), required=False)
-
+    find = partial(lookup.find, kind=asset_id.COMPONENT, where=shown(path), required=False)
     with session.session(client=False), python_file.importable(path):
         for each in python_jobs.read_each(path, find, on_job):
             identity = id(each.job) if isinstance(each, PythonJob) else 0
@@ -188,10 +187,7 @@ def _open(
     if path.suffix in python_file.SUFFIXES:
         if lookup is None:
             return python_jobs.read(path, function)
-
-        def find(identity: str) -> Path | None:
-            return lookup.find(identity, asset_id.COMPONENT, shown(path), required=False)
-
+        find = partial(lookup.find, kind=asset_id.COMPONENT, where=shown(path), required=False)
         job = python_jobs.read(path, function, find)
         lookup.created = job.file.workspace.registered
         return job
