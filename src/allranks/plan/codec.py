@@ -44,7 +44,7 @@ def _in_json(value: Any) -> dict[str, Any]:
 @cache
 def _converter() -> JsonConverter:
     """Return the converter that reads plans. Strings and numbers in a union with tagged classes are unchanged."""
-    from cattrs.preconf.json import make_converter  # 0.1 s, and only what is read needs it
+    from cattrs.preconf.json import make_converter  # takes 0.1 s to import, and only reading needs it
 
     converter = make_converter()
     kinds = {kind.__name__: kind for kind in TAGGED}

@@ -166,7 +166,7 @@ def _sweep_node(job: Any) -> Any:
 
 def _node(name: str, entity: Any, path: str, locate: Locate, *, alone: bool = False) -> NodeRequest:
     place = StepPlace(f"{path}{name}", locate(f"{path}{name}"))
-    if not isinstance(entity, (internals.BaseNode, internals.ControlFlowNode)):  # such as an AutoML job
+    if not isinstance(entity, (internals.BaseNode, internals.ControlFlowNode)):  # for example an AutoML job
         types = {key: getattr(port, "type", None) for key, port in (getattr(entity, "outputs", None) or {}).items()}
         outputs = {key: {"job_output_type": kind or "uri_folder"} for key, kind in types.items()}
         return NodeRequest({"type": str(entity.type), "display_name": entity.display_name, "outputs": outputs})
@@ -178,7 +178,7 @@ def _node(name: str, entity: Any, path: str, locate: Locate, *, alone: bool = Fa
         component = given if given is None or isinstance(given, str) else _component(given, f"{path}{name}.", locate)
     except Exception as error:  # the SDK's own, and those caused by values that it does not expect
         return NodeRequest({"type": str(entity.type)}, problems=tuple(unsendable.refused(error, place)))
-    if isinstance(component, ComponentRequest) and component.type.startswith("promptflow"):  # accepts any input
+    if isinstance(component, ComponentRequest) and component.type.startswith("promptflow"):  # a flow accepts any input
         accepted = {key: _declared(internals.declaration(port)) for key, port in flat(entity.inputs)}
         component = replace(component, inputs=accepted)
     sent = {key: _plain(value) for key, value in body.items() if key not in ("componentId", "trial")}

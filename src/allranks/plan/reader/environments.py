@@ -57,7 +57,7 @@ def read(environment: EnvironmentRequest | str | None, place: StepPlace, context
         version=environment.version,
         image=environment.image,
         conda=_short_digest(digest.of_text(definition)) if definition else "",
-        # Its location, if it is not on this machine.
+        # A build context that is not on this machine is identified by its location.
         context=_digest(folder, place, context) if folder and context.snapshots else environment.context,
         dockerfile=(environment.dockerfile or DOCKERFILE) if environment.context else "",
         folder=str(folder or ""),
