@@ -40,7 +40,7 @@ def local(environment: EnvironmentRequest | str | None, place: StepPlace, contex
 
 
 def read(environment: EnvironmentRequest | str | None, place: StepPlace, context: Context) -> Environment:
-    """Return the environment of a step in the SDK, or `NO_ENVIRONMENT`."""
+    """Return the environment of a request; `NO_ENVIRONMENT` for None."""
     if environment is None:
         return NO_ENVIRONMENT
     if isinstance(environment, str):
