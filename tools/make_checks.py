@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from allranks.checks import component, environment, plan
 from allranks.errors import Level, Rule
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "checks.md"
@@ -35,8 +34,8 @@ COLUMNS = ("rule", "level", "what it finds", "source", "fix")
 
 def page() -> str:
     """Return the page."""
-    parts = (HEAD, HEAD_COMPONENTS, table(component.catalogue()), HEAD_PLAN, table(plan.catalogue()))
-    return "".join((*parts, HEAD_ENVIRONMENTS, table(environment.catalogue())))
+    parts = (HEAD, HEAD_COMPONENTS, table(Rule.all_about("component")), HEAD_PLAN, table(Rule.all_about("plan")))
+    return "".join((*parts, HEAD_ENVIRONMENTS, table(Rule.all_about("environment"))))
 
 
 def table(rules: Iterable[Rule]) -> str:

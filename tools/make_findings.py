@@ -23,10 +23,8 @@ from typing import Any
 from allranks.api import jobs
 from allranks.checks import Findings, component
 from allranks.checks import plan as plan_checks
-from allranks.checks.plan.bindings import DANGLING
-from allranks.errors import Level, Problem
+from allranks.errors import Level, Problem, Rule
 from allranks.sdk import internals, spec_files
-from allranks.sdk.rules import UNKNOWN_FORM
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/reports/public-specs.md"
 FIXTURES = "test/resources"
@@ -64,8 +62,8 @@ them. `allranks run` cannot run them, so it is an error. A file that has another
 
 """
 KEY = re.compile(r"\bkey (\S+) \(")
-UNDECIDED_RULES = (DANGLING.code, UNKNOWN_FORM.code)
-ACCEPTED = frozenset(rule.code for rule in plan_checks.catalogue() if rule.accepted_by_sdk)
+UNDECIDED_RULES = ("dangling-binding", "asset-id")
+ACCEPTED = frozenset(rule.code for rule in Rule.all_about("plan") if rule.accepted_by_sdk)
 """Rules of errors in what azure-ai-ml accepts and drops."""
 
 

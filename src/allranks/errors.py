@@ -104,7 +104,8 @@ class Rule:
     what:            what it finds
     source:          the document, the issue or the file of azure-ai-ml that states it
     fix:             what to do
-    accepted_by_sdk: whether azure-ai-ml accepts the errors of this rule. A comment can ignore such an error
+    accepted_by_sdk: whether azure-ai-ml accepts what an error of this rule names. A comment can ignore such an error
+    about:           what it checks: component, plan or environment; several are separated by spaces
     """
 
     code: str
@@ -113,6 +114,7 @@ class Rule:
     source: str
     fix: str
     accepted_by_sdk: bool = False
+    about: str = ""
 
     @classmethod
     def named(cls, code: str) -> Rule:
@@ -120,12 +122,9 @@ class Rule:
         return _rules()[code]
 
     @classmethod
-    def error(cls, code: str, what: str, source: str, fix: str, *, accepted_by_sdk: bool = False) -> Rule:
-        return cls(code, Level.ERROR, what, source, fix, accepted_by_sdk)
-
-    @classmethod
-    def warning(cls, code: str, what: str, source: str, fix: str) -> Rule:
-        return cls(code, Level.WARNING, what, source, fix)
+    def all_about(cls, subject: str) -> tuple[Rule, ...]:
+        """Return the rules of rules.csv that check a component, a plan or an environment."""
+        return tuple(rule for rule in _rules().values() if subject in rule.about.split())
 
     @property
     def ignorable(self) -> bool:
@@ -150,9 +149,14 @@ def _rules() -> Mapping[str, Rule]:
     with Path(__file__).with_name("rules.csv").open(encoding="utf-8", newline="") as file:
         _, *rows = csv.reader(file)
     return {
-        code: Rule(code, Level(level), what, source, fix, accepted_by_sdk == "yes")
-        for code, level, accepted_by_sdk, what, source, fix in rows
+        code: Rule(code, Level(level), what, source, fix, accepted_by_sdk == "yes", about)
+        for code, about, level, accepted_by_sdk, what, source, fix in rows
     }
+
+
+def finding(code: str, where: str, found: str, expected: str = "", fix: str = "") -> Problem:
+    """Return a finding of the rule with this code. fix: what to do in this place; by default the rule's fix."""
+    return Rule.named(code).problem(where, found, expected, fix)
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "", *, cutoff: float = 0.6) -> str:

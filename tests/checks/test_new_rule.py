@@ -1,4 +1,4 @@
-"""A new rule is one file with its function, and one row of a table: `check`, `why` and the page of checks have it."""
+"""A new rule is a row of rules.csv, and a function in a table: `check`, `why` and the page of checks have it."""
 
 from __future__ import annotations
 
@@ -8,29 +8,24 @@ from pathlib import Path
 
 import pytest
 
+from allranks import errors
 from allranks.api import jobs
-from allranks.checks import Row, component, plan
+from allranks.checks import component, plan
 from allranks.cli.commands import why
-
-RULE_OF_STEPS = """\
 from allranks.errors import Level, Rule
 
-SUDO = Rule("sudo", Level.WARNING, "The command uses sudo.", "Azure ML runs a command as root", "remove sudo")
+RULE_OF_STEPS = """\
+from allranks.errors import finding
 
 
 def sudo(_scope, step):
     if "sudo " in step.command:
-        yield SUDO.problem("command", step.command, "a command without sudo")
+        yield finding("sudo", "command", step.command, "a command without sudo")
 """
 RULE_OF_COMPONENTS = """\
-from allranks.errors import Level, Rule
-
-LONG = Rule("long-name", Level.ADVICE, "The name is long.", "style", "shorten it")
-
-
 def long_name(subject):
     if len(subject.name) > 30:
-        yield subject.report(LONG, ("name",), subject.name, "at most 30 characters")
+        yield subject.report("long-name", ("name",), subject.name, "at most 30 characters")
 """
 JOB = "command: sudo ls{}\nenvironment: {{image: 'python:3.12'}}\ncompute: azureml:cpu\n"
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -42,9 +37,16 @@ def extended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sudo_rule.py").write_text(RULE_OF_STEPS)
     (tmp_path / "long_rule.py").write_text(RULE_OF_COMPONENTS)
     monkeypatch.syspath_prepend(str(tmp_path))
+    fields = ("The command uses sudo.", "Azure ML runs a command as root", "remove sudo")
+    rules = {
+        **errors._rules(),
+        "sudo": Rule("sudo", Level.WARNING, *fields, about="plan"),
+        "long-name": Rule("long-name", Level.ADVICE, "The name is long.", "style", "shorten it", about="component"),
+    }
+    monkeypatch.setattr(errors, "_rules", lambda: rules)
     sudo, long = importlib.import_module("sudo_rule"), importlib.import_module("long_rule")
-    monkeypatch.setattr(plan, "OF_KEYS", (*plan.OF_KEYS, Row(sudo.sudo, sudo.SUDO)))
-    monkeypatch.setattr(component, "OF_COMPONENTS", (*component.OF_COMPONENTS, Row(long.long_name, long.LONG)))
+    monkeypatch.setattr(plan, "OF_KEYS", (*plan.OF_KEYS, (sudo.sudo, "sudo")))
+    monkeypatch.setattr(component, "OF_COMPONENTS", (*component.OF_COMPONENTS, (long.long_name, "long-name")))
 
 
 @pytest.mark.usefixtures("extended")

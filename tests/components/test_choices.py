@@ -26,10 +26,9 @@ from allranks.contract.requirements import LAUNCHES, LIBRARIES, Requirement, lau
 from allranks.contract.single import Single
 from allranks.local.missing_modules import PACKAGES
 from allranks.local.script_imports import program
-from allranks.plan.environment import Environment
+from allranks.plan.environment import Environment, packages
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, Input, Literal
-from allranks.plan.requirement_files import packages
 from allranks.sdk.session import session
 from allranks.sdk.specs import load
 

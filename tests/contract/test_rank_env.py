@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allranks.contract import produce
-from allranks.contract.detect import detect
 from allranks.contract.launch import Distribution, Launch, Process
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
@@ -18,6 +17,7 @@ from allranks.contract.rank_env import RankEnv
 from allranks.contract.ray import Ray
 from allranks.contract.single import Single
 from allranks.contract.tensorflow import TensorFlow
+from allranks.contract.world import detect
 from allranks.errors import InputError
 
 names = st.text("abcdefghijklmnopqrstuvwxyz0123456789-", min_size=1, max_size=12)

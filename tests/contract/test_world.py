@@ -7,9 +7,9 @@ import json
 import pytest
 
 from allranks.contract import world
-from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
 from allranks.contract.variables import DEFAULT_JOIN_SECONDS, ELASTIC_INSTANCES, JOIN_SECONDS, join_seconds
+from allranks.contract.world import detect
 from allranks.errors import InputError
 
 HALF = RankEnv(world_size=2, local_world_size=2, launcher="mpi")

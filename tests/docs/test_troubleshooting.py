@@ -15,6 +15,7 @@ from typer.main import get_command
 from allranks.cli.commands import why
 from allranks.cli.commands.why import explanations
 from allranks.cli.main import REMOVED, app
+from allranks.verdict import signatures
 
 PROJECT = Path(__file__).resolve().parents[2]
 PAGES = [PROJECT / "docs" / f"{name}.md" for name in ("troubleshooting", "retry", "python-api", "first-own-pipeline")]
@@ -22,7 +23,8 @@ COMMAND = re.compile(r"`allranks ([^`]+)`")
 
 
 def codes() -> Iterator[str]:
-    """Yield the codes in the source: the text that is passed as `code`, or the constant of the module that has it."""
+    """Yield the codes of signatures, and of the source: texts and constants that are passed as `code`."""
+    yield from (signature.code for signature in signatures.table())
     for file in (PROJECT / "src" / "allranks").rglob("*.py"):
         module = ast.parse(file.read_text(encoding="utf-8"))
         constants = {

@@ -12,7 +12,7 @@ import yaml
 
 from allranks.hardware.sizes import RELEASES
 from allranks.plan.environment import Environment, cuda_version
-from allranks.sdk.build_context import context_of
+from allranks.sdk.uploads import context_of
 
 OURS = Path(__file__).parents[2] / "environments"
 

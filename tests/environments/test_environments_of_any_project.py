@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from allranks.checks.environment import catalogue, check_files
+from allranks.checks.environment import check_files
 from allranks.cli.main import app
-from allranks.errors import InputError
+from allranks.errors import InputError, Rule
 
 SCHEMA = "$schema: https://azuremlschemas.azureedge.net/latest/environment.schema.json\n"
 IMAGE = "name: theirs\nimage: ubuntu:24.04\n"
@@ -89,14 +89,14 @@ def test_each(tmp_path: Path, case: Case) -> None:
     _, found = check_files(write(tmp_path, case))
     problems = (*found.errors, *found.warnings, *found.advice)
     assert [f"{problem.rule} {problem.where.removeprefix(f'{tmp_path}/')}" for problem in problems] == case.found
-    levels = {rule.code: rule.level.name for rule in catalogue()}
+    levels = {rule.code: rule.level.name for rule in Rule.all_about("environment")}
     assert all(levels[problem.rule] == "ERROR" for problem in found.errors)
     assert not any(levels[problem.rule] == "ERROR" for problem in (*found.warnings, *found.advice))
 
 
 def test_each_rule_has_a_case() -> None:
     tried = {found.partition(" ")[0] for case in CASES.values() for found in case.found}
-    assert {rule.code for rule in catalogue()} == tried
+    assert {rule.code for rule in Rule.all_about("environment")} == tried
 
 
 def test_a_folder_at_any_depth_by_what_its_files_say(tmp_path: Path) -> None:

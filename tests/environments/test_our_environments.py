@@ -16,7 +16,7 @@ from allranks.checks.environment import check_files
 from allranks.contract.requirements import normal
 from allranks.images.build import ON_CPU, arguments_of, copy_context
 from allranks.images.find import EnvironmentFolder, find_environments
-from allranks.sdk.build_context import context_of
+from allranks.sdk.uploads import context_of
 
 OURS = Path(__file__).parents[2] / "environments"
 ENVIRONMENTS = {each.name: each for each in find_environments(OURS)}

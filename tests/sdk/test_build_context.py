@@ -9,7 +9,7 @@ import pytest
 
 from allranks.errors import InputError
 from allranks.plan import digest
-from allranks.sdk.build_context import context_of, dockerfile_text
+from allranks.sdk.uploads import context_of, dockerfile_text
 
 
 @pytest.fixture(autouse=True)

@@ -47,7 +47,7 @@ def has_runtime(files: FileList) -> bool:
         ("train.py", "from allranks.errors import InputError", True),
         ("train.py", "import allranks", True),
         ("train.py", "from allranks import InputError", True),
-        ("train.py", "def f():\n    from allranks.contract import detect\n", True),
+        ("train.py", "def f():\n    from allranks.contract import world\n", True),
         ("part/model.py", "from allranks.runtime import Metrics", True),
         ("train.py", "print 'Python 2'\nimport allranks\n", True),
         ("run.sh", "torchrun -m allranks.runtime train.py\n", True),

@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from allranks.verdict import stragglers
-from allranks.verdict.collectives import Call, Recording
+from allranks.verdict.collectives import Call, Recording, straggler
 from run_records import make_ranks
 
 Delay = Callable[[int, int], float]
@@ -51,15 +50,15 @@ def _noise(rank: int, step: int) -> float:
     ids=["slow", "slow with noise", "noise", "below the threshold", "saves", "in turn", "two alike", "too few"],
 )
 def test_only_a_steadily_slower_rank_is_named(delay: Delay, steps: int, share: int | None) -> None:
-    text = stragglers.find(_recordings(steps, delay), make_ranks(2, 2))
+    text = straggler(_recordings(steps, delay), make_ranks(2, 2))
     found = re.match(r"rank 2 on instance 1 is steadily slower: the others wait for it (\d+)% of the time", text)
     assert bool(found) == bool(text)
     assert (found and int(found[1])) == (share and pytest.approx(share, abs=3))
 
 
 def test_when_nccl_is_called_says_nothing_about_a_rank() -> None:
-    assert not stragglers.find(_recordings(100, lambda rank, _: 0.05 * (rank == 2), backend="nccl"), make_ranks(2, 2))
-    assert not stragglers.find([], [])
+    assert not straggler(_recordings(100, lambda rank, _: 0.05 * (rank == 2), backend="nccl"), make_ranks(2, 2))
+    assert not straggler([], [])
 
 
 @pytest.mark.parametrize(
@@ -69,4 +68,4 @@ def test_its_cpu_time_says_why(cpu: float | None, said: str) -> None:
     ranks = make_ranks(2, 2)
     for rank in ranks:
         rank.cpu_seconds = cpu if rank.rank == 2 else 9.0
-    assert said in stragglers.find(_recordings(100, lambda rank, _: 0.05 * (rank == 2)), ranks)
+    assert said in straggler(_recordings(100, lambda rank, _: 0.05 * (rank == 2)), ranks)

@@ -19,7 +19,7 @@ from replicas import Replicas
 from saving import check_room, save
 
 from allranks.contract import world
-from allranks.contract.detect import detect
+from allranks.contract.world import detect
 from allranks.runtime.clean_exit import Evicted, Eviction
 from allranks.runtime.ranks.machines import RankResources, machine_name, machines_of
 from allranks_steps.history import History, peak_memory

@@ -21,12 +21,11 @@ from allranks.catalog.variants import as_yaml
 from allranks.errors import InputError, Problem
 from allranks.images.find import REGISTERED, environments_folder
 from allranks.sdk import internals
-from allranks.sdk.build_context import context_of
 from allranks.sdk.compilation import component_request
 from allranks.sdk.files import FileList, LeftOut
 from allranks.sdk.session import session
 from allranks.sdk.specs import load_environment
-from allranks.sdk.uploads import code_of
+from allranks.sdk.uploads import code_of, context_of
 from allranks.sdk.yaml_lines import at, read_mapping
 
 ENVIRONMENT, COMPONENT = "environment", "component"

@@ -1,36 +1,28 @@
 """The rules of `allranks check`, in tables by what they look at: a plan, a component, an environment.
 
-A rule is one function, which yields what it finds, and one row of a table.
+A rule is a row of rules.csv. The function that applies it is a row of a table here, with the rule's code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from allranks.errors import Level, Problem, Rule
 
-
-class Row:
-    """A function of what the table's rules look at, and the rules of what it yields; by default the first one."""
-
-    def __init__(self, function: Callable[..., Iterable[Problem]], *rules: Rule) -> None:
-        self.function, self.rules = function, rules
-
-    def __call__(self, *subject: Any) -> Iterator[Problem]:
-        """Yield what is wrong with the subject."""
-        return self.rules[0].mark(self.function(*subject))
+Table = Iterable[tuple[Callable[..., Iterable[Problem]], str]]
+"""Functions that check a subject. Each has the code of the rule for its findings that name no other rule."""
 
 
-def rules_of(*tables: Iterable[Row]) -> tuple[Rule, ...]:
-    """Return the rules of tables, each once."""
-    return tuple({rule.code: rule for table in tables for row in table for rule in row.rules}.values())
+def apply(table: Table, *subject: object) -> Iterator[Problem]:
+    """Yield what the functions of a table find in a subject."""
+    for function, code in table:
+        yield from Rule.named(code).mark(function(*subject))
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What a check has found."""
+    """The findings of a check."""
 
     found: tuple[Problem, ...] = ()
 
@@ -40,22 +32,22 @@ class Findings:
 
     @property
     def errors(self) -> tuple[Problem, ...]:
-        """The input cannot be used until they are solved."""
+        """Findings that prevent the use of the input."""
         return self.of(Level.ERROR)
 
     @property
     def warnings(self) -> tuple[Problem, ...]:
-        """The input can be used, and probably does something else than was meant."""
+        """Findings of inputs that can be used but probably do not do what was intended."""
         return self.of(Level.WARNING)
 
     @property
     def advice(self) -> tuple[Problem, ...]:
-        """What could be better, in the style of this project."""
+        """Suggestions in the style of this project."""
         return self.of(Level.ADVICE)
 
     @property
     def machine(self) -> tuple[Problem, ...]:
-        """What this machine lacks, such as a package."""
+        """Findings about this machine, such as a missing package."""
         return self.of(Level.MACHINE)
 
     def strict(self) -> Findings:

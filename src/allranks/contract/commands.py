@@ -1,4 +1,4 @@
-"""The programs that the text of a command starts, which is searched before a run: a template for a shell."""
+"""Find the programs that a command starts. The command is a template for a shell, and is not executed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import PurePath
 from allranks.contract import launchers
 
 PIP_INSTALL = re.compile(r"\bpip[\d.]* install\b")
-"""In a command that installs packages."""
+"""Matches a command that installs packages."""
 
 _PLACEHOLDER = re.compile(r"\$\{\{[^}]*\}\}")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -29,7 +29,7 @@ class SimpleCommand:
     """A program with its arguments.
 
     program:     as in the command, such as /usr/bin/python
-    arguments:   the words behind it; a reference such as ``${{inputs.x}}`` is the word _
+    arguments:   the words after it; a reference such as ``${{inputs.x}}`` is the word _
     assignments: ``NAME=value`` in front of the program
     """
 
@@ -50,15 +50,15 @@ class SimpleCommand:
 
 
 def without_placeholders(command: str, replacement: str) -> str:
-    """Return a command template with a text in place of each reference such as ``${{inputs.x}}``, and without the
-    brackets of its optional parts."""
+    """Return a command template with each reference such as ``${{inputs.x}}`` replaced, and without the brackets of its
+    optional parts."""
     return _PLACEHOLDER.sub(replacement, command.replace("$[[", " ").replace("]]", " "))
 
 
 def expansions(command: str, *, with_default: bool) -> list[str]:
-    """Return the variables that the shell of a command replaces, in order. In single quotes it replaces none.
+    """Return the variables that the shell of a command expands, in order. It expands none in single quotes.
 
-    with_default: whether also those that may be unset, as in ``${NAME:-0}``
+    with_default: whether to include variables that may be unset, as in ``${NAME:-0}``
     """
     found = _EXPANSION.finditer(_SINGLE_QUOTED.sub("", command))
     return [each["braced"] or each["bare"] for each in found if with_default or not each["default"]]
@@ -102,8 +102,8 @@ CHANGES = frozenset(
     {".", "cd", "export", "pushd", "source"}
     | {"apt", "apt-get", "conda", "mamba", "micromamba", "pip", "pip3", "poetry", "uv"}
 )
-"""Programs after which the rest of a command finds other modules. What `cd` and `export` change is known if it is
-written out."""
+"""Programs that change the module search path. The effect of `cd` and `export` is known if their arguments have no
+expansions."""
 _WRITTEN = re.compile(r"(?!_$)[\w.][\w./-]*")
 _EARLIER = re.compile(r"\$(?:PYTHONPATH\b|\{PYTHONPATH(?::[-+][^}]*)?\})")
 _BLOCKS = frozenset({"{", "do", "else", "then"})
@@ -144,11 +144,11 @@ class Start:
 
 
 def starts(command: str) -> tuple[Start, ...]:
-    """Return the Python programs that a command starts, as far as they can be known.
+    """Return the Python programs that a command starts, as far as they are known.
 
-    A command that installs something or changes its own environment starts none that is known.
+    None are known for a command that installs something or changes its own environment.
     """
-    # Of thousands of steps, most run other programs: a search is quicker than the lexer.
+    # Most of thousands of steps run other programs, and a search is faster than the lexer.
     return _starts(command) if _MAY_START.search(command) else ()
 
 

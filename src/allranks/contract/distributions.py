@@ -43,7 +43,8 @@ DISTRIBUTIONS: Mapping[str, DistributionType] = {
         DistributionType(single.Single, single),
     )
 }
-"""Type name -> the type, in the order in which a process's variables are read (see `allranks.contract.detect`)."""
+"""Type name -> the type, in the order in which a process's variables are read (see `READERS` of
+`allranks.contract.world`)."""
 
 
 def processes_per_instance(distribution: Distribution) -> int:

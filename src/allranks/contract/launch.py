@@ -1,7 +1,5 @@
-"""A distributed job before its processes start, as plain data: its distribution, its instances, its processes.
-
-Also the variables that describe the instance of a process, with or without a distribution.
-"""
+"""A distributed job before its processes start, as plain data: its distribution, its instances, its processes, and
+the variables that describe the instance of a process."""
 
 from __future__ import annotations
 
@@ -97,7 +95,8 @@ def instance_environment(launch: Launch, process: Process) -> dict[str, str]:
     Sources: Azure Batch's "compute node environment variables" (AZ_BATCH_*, set only for a job with several instances;
     Lightning#14118), and azureml-assets and azureml-examples (AZUREML_*, AZ_BATCHAI_TASK_INDEX). Components of
     azureml-assets read host_list of AZUREML_CR_DISTRIBUTED_CONFIG: the first host is the master, and a job without the
-    variable has one instance. A published pod of Kubernetes compute has it; no record of AmlCompute is known.
+    variable has one instance. A published pod of Kubernetes compute has the variable; for AmlCompute, no record is
+    known.
     """
     values = {
         "AZUREML_NODE_COUNT": str(launch.instance_count),

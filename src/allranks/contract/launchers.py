@@ -1,4 +1,4 @@
-"""The launchers that start the ranks of a script, and how to read a command with one."""
+"""The launchers that start the ranks of a script. Read a command that starts one."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ LAUNCHERS = {
     "mpiexec": "mpi",
     "mpirun": "mpi",
 }
-"""The launchers by their names in messages, and the launch that each makes."""
+"""Name of a launcher in messages -> key of its start command in STARTS, or mpi."""
 
 OF_ALL_INSTANCES = frozenset(name for name, launch in LAUNCHERS.items() if launch in ("deepspeed", "mpi"))
-"""Launchers that start the ranks of all instances from the first one; the others start those of their own instance."""
+"""Launchers that start the ranks of all instances from the first instance."""
 
 MODULES = {
     "accelerate.commands.launch": "accelerate launch",
@@ -31,7 +31,7 @@ MODULES = {
     "torch.distributed.launch": "torch.distributed.launch",
     "torch.distributed.run": "torchrun",
 }
-"""The launchers by the modules that `python -m` starts."""
+"""Module that `python -m` starts -> launcher."""
 
 STARTS = {
     "torchrun": "{program} --nnodes {nodes} --node-rank {rank} --nproc-per-node {each} "
@@ -40,16 +40,16 @@ STARTS = {
     "accelerate": "[ -e /dev/nvidiactl ] || export ACCELERATE_USE_CPU=true; "
     "{program} --num_machines {nodes} --machine_rank {rank} --num_processes {total} --multi_gpu --same_network "
     "--main_process_ip $MASTER_ADDR --main_process_port $MASTER_PORT{options}",
-    # It knows the instances by a hostfile, and reaches none of them.
+    # It reads the instances from a hostfile; with --no_ssh it contacts none of them.
     "deepspeed": "seq -f 'instance-%.0f slots={each}' {nodes} > hostfile; "
     "{program} --hostfile hostfile --no_ssh --node_rank {rank} --num_gpus {each} "
     "--master_addr $MASTER_ADDR --master_port $MASTER_PORT{options}",
 }
-"""The command that starts each launcher on an instance of Azure ML, without the script: {program} is replaced by the
-words that start it, {nodes} by the number of instances, {each} by that of processes on each, {total} by that of all,
-{rank} by the variable of the instance's rank, {options} by more options."""
+"""The command that starts each launcher on an instance of Azure ML, without the script. Fields: {program}, the words
+that start the launcher; {nodes}, the number of instances; {each}, the processes per instance; {total}, all processes;
+{rank}, the variable with the instance's rank; {options}, further options."""
 
-# With the other rendezvous, the ranks of all attempts would share one store, and might read the address of a rank that
+# With the static rendezvous, the ranks of all attempts would share one store, and might read the address of a rank that
 # has ended (pytorch/pytorch#135712, still so in torch 2.13).
 _TORCHRUN_AGAIN = (
     "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 {program} --nnodes {nodes} --nproc-per-node {each} --rdzv-backend c10d "
@@ -60,8 +60,8 @@ COUNTS = {
     **dict.fromkeys(("nproc_per_node", "num_gpus", "num_accelerators", "N", "npernode", "ppn"), "each"),
     **dict.fromkeys(("num_processes", "n", "np", "c"), "total"),
 }
-"""The options of launchers for the number of instances, of processes on each, and of all processes. Names of options
-are without leading hyphens, and with underscores."""
+"""Options of launchers for the number of instances, of processes per instance, and of all processes. The names are
+without leading hyphens, and with underscores."""
 
 _BY_PLATFORM = re.compile(
     r"(node|machine)_rank|master_|main_process_|rdzv_|local_addr|standalone|same_network|multi_gpu|cpu|gpu_ids|[Hie]$|"
@@ -73,7 +73,7 @@ _PROGRAM = re.compile(rf".*\.(py|sh)|{_PYTHON.pattern}")
 
 
 def find(words: Sequence[str]) -> tuple[str, int] | None:
-    """Return the launcher that a command starts, and how many of its words name the launcher; None without one."""
+    """Return the launcher that a command starts, and the number of words that name it; None without one."""
     name = PurePath(words[0]).name if words else ""
     if name.startswith("python") and "-m" in words[:-1]:
         module = words.index("-m") + 1
@@ -84,7 +84,7 @@ def find(words: Sequence[str]) -> tuple[str, int] | None:
 
 
 def start_command(launch: str, program: str, layout: Layout, options: str = "") -> str:
-    """Return the command that starts a launcher on an instance of Azure ML, as STARTS describes it."""
+    """Return the command that starts a launcher on an instance of Azure ML; see STARTS."""
     nodes, total, start = layout.instance_count, layout.world_size, STARTS[launch]
     if launch == "torchrun" and nodes > 1 and re.search("--max.restarts", options):
         start = _TORCHRUN_AGAIN
@@ -96,16 +96,15 @@ def start_command(launch: str, program: str, layout: Layout, options: str = "") 
 
 @dataclass(frozen=True)
 class Pasted:
-    """A command as it is typed at a terminal: a script, with or without a launcher in front.
+    """A command as typed at a terminal: a script, with or without a launcher in front.
 
-    script:    its path and its arguments
-    variables: the assignments in front of the command
-    launcher:  its name, as in LAUNCHERS; "" without one
-    program:   the words that start it
-    options:   those of its options that remain valid on Azure ML
-    dropped:   those that Azure ML decides
-    counts:    its options for the layout, by the values of COUNTS: the option, and its number; 0: one process for each
-               GPU
+    script:    path and arguments of the script
+    variables: assignments in front of the command
+    launcher:  a name of LAUNCHERS; "" without one
+    program:   the words that start the launcher
+    options:   options of the launcher that remain valid on Azure ML
+    dropped:   options that Azure ML decides
+    counts:    options for the layout, by the values of COUNTS: the option and its number, 0 for one process per GPU
     """
 
     script: tuple[str, ...]
@@ -118,7 +117,7 @@ class Pasted:
 
 
 def read(words: Sequence[str]) -> Pasted:
-    """Read a command. Raise InputError if it has no script, or an option is not a number."""
+    """Read a command. Raise InputError if it has no script, or an option for the layout is not a number."""
     variables, counts, options, dropped = {}, {}, list[str](), list[str]()
     while words and _ASSIGNMENT.match(words[0]):
         name, _, variables[name] = words[0].partition("=")

@@ -24,13 +24,13 @@ _LOG = re.compile(
 
 
 def numbers_of(path: Path) -> tuple[int, int] | None:
-    """Return the attempt that has written a log, and the number of its rank or instance; None for another file."""
+    """Return the attempt and the rank or instance number of a log; None for any other file."""
     log, retry = _LOG.fullmatch(path.name), _RETRY.fullmatch(path.parent.name)
     return log and (int(retry[1]) if retry else 0, int(log[1] or log[2] or log[3] or 0))
 
 
 def log_name(world_size: int, rank: int, attempt: int = 0) -> str:
-    """Return the path of a rank's log. If there is only one rank, it is the log of a job without a distribution.
+    """Return the path of a rank's log. A single rank has the log of a job without a distribution.
 
     attempt: 0, or the number of the retry, which has its own folder
     """
@@ -45,7 +45,7 @@ def mpi_log(attempt: int = 0) -> str:
 
 
 def log_of(launch: Launch, process: Process, attempt: int = 0) -> str:
-    """Return the path of a process's log. TensorFlow, and a distribution with one process, have other names."""
+    """Return the path of a process's log. TensorFlow, and distributions with one process, have special names."""
     started = processes(launch)
     if launch.distribution.type == "tensorflow":
         number = _padded(process.instance_rank, launch.instance_count)

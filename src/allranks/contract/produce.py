@@ -26,13 +26,12 @@ WORKSPACE: Mapping[str, str] = {
 class Job:
     """One run of one step.
 
-    run_id, root_run_id: its own id, and the id of the pipeline's run (its own id without a pipeline)
-    experiment:          the name of the experiment
-    tracking_uri:        the URI of MLflow; None if nothing is logged
-    mlflow_run_id:       the MLflow run of the process; None if the process creates one itself
-    inputs, outputs:     by name, the path or value in the command
-    parameters:          by name, the values of the inputs that are not data
-    tracking_token:      that the server at the tracking URI asks for; None for none
+    root_run_id:    the id of the pipeline's run; the step's own id without a pipeline
+    tracking_uri:   the URI of MLflow; None if nothing is logged
+    mlflow_run_id:  the MLflow run of the process; None if the process creates one itself
+    inputs:         paths and values in the command, by name; likewise outputs
+    parameters:     values of the inputs that are not data, by name
+    tracking_token: the token for the server at the tracking URI; None if it needs none
     """
 
     run_id: str
@@ -47,13 +46,12 @@ class Job:
 
 
 def problems(distribution: Distribution, instance_count: int) -> tuple[Problem, ...]:
-    """Return the problems of these settings. `where` is a key, such as distribution.worker_count."""
+    """Return the problems of these settings, by key, such as distribution.worker_count."""
     return _module(distribution).problems(distribution, instance_count)
 
 
 def processes(launch: Launch) -> tuple[Process, ...]:
-    """Return the processes that the platform starts, in the order of the ranks. Under per-node launch, that is one
-    process per instance.
+    """Return the processes that the platform starts, by rank. Under per-node launch, it starts one per instance.
 
     Raise ValueError if a count is impossible (see `problems`).
     """
@@ -61,16 +59,13 @@ def processes(launch: Launch) -> tuple[Process, ...]:
 
 
 def environment(launch: Launch, process: Process) -> dict[str, str]:
-    """Return the variables of a process that come from its instance and from the distribution.
-
-    `job_environment` adds those of the job.
-    """
+    """Return the variables of a process that describe its instance and the distribution."""
     distribution = launch.distribution
     return instance_environment(launch, process) | _module(distribution).environment(distribution, launch, process)
 
 
 def job_environment(job: Job, launch: Launch, process: Process) -> dict[str, str]:
-    """Return all variables that Azure ML sets for a process: those of the launch, and those of every job.
+    """Return all variables that Azure ML sets for a process: `environment`, and those of every job.
 
     Sources: azureml-mlflow (AZUREML_*, MLFLOW_*), azureml-examples (AZURE_ML_INPUT_*, AZURE_ML_OUTPUT_*,
     AZUREML_PARAMETER_*), DeepSpeed, which recognizes Azure ML by AZUREML_EXPERIMENT_ID and then fails without

@@ -113,7 +113,7 @@ def _local_world_size(
 
 
 def read_torchrun(environ: Mapping[str, str]) -> RankEnv | None:
-    """Return the rank and layout that torchrun set; None if it did not start this process, that is, has set no run id.
+    """Return the rank and layout that torchrun set; None if it did not start this process.
 
     torchrun overrides RANK, LOCAL_RANK, WORLD_SIZE and LOCAL_WORLD_SIZE in each process. A group is torchrun on one
     instance, so GROUP_RANK is the instance's rank. NODE_RANK may come from an outer launch and is not read. Raise

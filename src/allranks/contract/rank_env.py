@@ -45,7 +45,7 @@ class RankEnv:
 
 @dataclass(frozen=True)
 class Place:
-    """A number of this process, and the count that it is below, each with the name of its variable."""
+    """An index of this process and the count that bounds it, each with the name of its variable."""
 
     name: str
     number: int
@@ -56,7 +56,7 @@ class Place:
 def read(environ: Mapping[str, str], launcher: str, rank: Place, local_rank: Place, instance: Place) -> RankEnv:
     """Return the rank and layout that a launcher has set, with the master's address and port.
 
-    Raise InputError for the first two numbers that contradict each other, and for a port that is not valid.
+    Raise InputError if numbers contradict each other, or the port is not valid.
     """
     for place in (rank, local_rank, instance):
         if place.number >= place.count:

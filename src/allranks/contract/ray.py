@@ -1,8 +1,8 @@
 """The Ray distribution: Azure ML starts a Ray cluster on the instances, with the head on the first.
 
-Documented (RayDistribution of azure-ai-ml, experimental; azure-rest-api-specs#42027): the settings below, that they go
-to `ray start`, and port 6379. Not documented: the variables of the job's processes. Assumed here: one process per
-instance, with the variables of every instance and RAY_ADDRESS, with which `ray.init()` finds the cluster.
+The settings below, which are passed to `ray start`, and port 6379 are documented (RayDistribution of azure-ai-ml,
+experimental; azure-rest-api-specs#42027). The variables of the job's processes are not. This module assumes one process
+per instance, with the variables of the instance and RAY_ADDRESS, by which `ray.init()` finds the cluster.
 """
 
 from __future__ import annotations

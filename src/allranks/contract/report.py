@@ -52,8 +52,8 @@ class Progress:
 class Failure:
     """An exception ended this rank: its type's name, its message, and the traceback as Python prints it.
 
-    rank: as a launcher of this process counts, such as torchrun; None if nothing sets RANK
-    pid:  the process id of this process, as it sees it itself
+    rank: as counted by a launcher of this process, such as torchrun; None if RANK is not set
+    pid:  the process id in the process's own namespace
     """
 
     type: str
@@ -76,7 +76,7 @@ class Note:
 class Finished:
     """This process has finished its work. Only the cleanup of libraries and the interpreter remains.
 
-    pid:      its process id, as the process itself sees it
+    pid:      the process id in the process's own namespace
     arrivals: the numbers and times of its last calls of `arrived`
     """
 
@@ -101,8 +101,8 @@ KINDS: Mapping[str, type[Event]] = {
 
 
 def arrived() -> None:
-    """Note that this rank, which computes on the CPU, begins to wait for the others in a collective that torch's Flight
-    Recorder does not see."""
+    """Record that this rank, which computes on the CPU, begins to wait in a collective that torch's Flight Recorder
+    does not record."""
     _arrivals.append((_arrivals[-1][0] + 1 if _arrivals else 0, clock.time()))
 
 
@@ -112,7 +112,7 @@ def append(event: Event, environ: Mapping[str, str] = os.environ) -> None:
 
 
 def append_all(events: Iterable[Event], environ: Mapping[str, str] = os.environ) -> None:
-    """Append events with one write. Raise nothing, as `append`; an event that cannot be written is left out."""
+    """Append events with one write. Raise nothing; skip events that cannot be written."""
     path = environ.get(VARIABLE)
     if not path:
         return
@@ -146,8 +146,8 @@ def failure_of(error: BaseException, message: str | None = None) -> Failure:
 def read(path: str | os.PathLike[str], offset: int = 0) -> tuple[list[Event], int]:
     """Return the events after an offset (in bytes), and the offset for the next call.
 
-    A last line that is still being written is left for the next call. Incomplete lines and events of an unknown kind
-    are skipped. A missing file has no events."""
+    A last line that is still being written is read by the next call. Incomplete lines and events of an unknown kind are
+    skipped. A missing file has no events."""
     try:
         size = os.stat(path).st_size  # 0 of a device, whose end is never reached
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
@@ -161,9 +161,9 @@ def read(path: str | os.PathLike[str], offset: int = 0) -> tuple[list[Event], in
 
 
 def truncated(text: str, most: int = 8192) -> str:
-    """Return the text; if it has more than `most` characters, only its beginning and its end.
+    """Return the text, without its middle if it has more than `most` characters.
 
-    It is cut between words if there are any: a half of a secret could not be recognised.
+    It is cut between words if possible, because half of a secret would not be recognised.
     """
     if len(text) <= most:
         return text
@@ -176,17 +176,12 @@ def truncated(text: str, most: int = 8192) -> str:
 
 def _line(event: Event) -> str | None:
     try:
-        fields = {name: truncated(value) if isinstance(value, str) else value for name, value in _plain(event).items()}
+        # A metric may be any object that float() accepts, such as a tensor of one element.
+        plain = {**vars(event), "metrics": _metrics(event.metrics)} if isinstance(event, Progress) else asdict(event)
+        fields = {name: truncated(value) if isinstance(value, str) else value for name, value in plain.items()}
         return json.dumps({"event": type(event).__name__.lower(), **fields}, default=float)
     except Exception:  # a metric's conversion to float may raise anything
         return None
-
-
-def _plain(event: Event) -> dict[str, Any]:
-    """Return an event's fields. A metric may be any object that float() accepts, such as a tensor of one element."""
-    if isinstance(event, Progress):
-        return {**vars(event), "metrics": _metrics(event.metrics)}
-    return asdict(event)
 
 
 def _parsed(line: bytes) -> Event | None:
@@ -223,10 +218,10 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
 
 
 FULL_DISK_NUMBERS = (errno.ENOSPC, errno.EDQUOT)
-"""The numbers of the system's errors."""
+"""The error numbers of a full disk."""
 
-# torch.save to a path does not report the system's error. Its writer finds that less was written than passed on, or
-# that a write failed: caffe2/serialize/inline_container.cc of PyTorch, seen with 2.13, and in innnky/so-vits-svc#46.
+# torch.save to a path does not report the system's error. Its writer reports a short or failed write: see
+# caffe2/serialize/inline_container.cc of PyTorch, seen with 2.13, and innnky/so-vits-svc#46.
 FULL_DISK = re.compile(
     "|".join([*(re.escape(os.strerror(number)) for number in FULL_DISK_NUMBERS), r"PytorchStreamWriter failed writing"])
     + r"|inline_container\.cc:\d+\] \. unexpected pos \d+ vs \d+"

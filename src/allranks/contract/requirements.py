@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from allranks.errors import Problem
 
 REQUIRES, LAUNCH = "requires", "launch"
 STRATEGY = "strategy"
-"""The input by which a component lets its user choose a strategy of the runtime."""
+"""The name of the input that selects a strategy of the runtime."""
 
 LIBRARIES: Mapping[str, str] = {"ddp": "torch", "fsdp": "torch", "deepspeed": "deepspeed", "horovod": "horovod"}
 """Strategy -> the package that it needs."""
@@ -31,14 +32,16 @@ LAUNCHES: Mapping[str, tuple[str, ...]] = {
     "TensorFlow parameter servers": ("tensorflow",),
     "Ray": ("ray",),
 }
-"""Launch -> the distribution types that set the variables it reads. A per-node launch is one process per instance,
-which starts the others."""
+"""Launch -> the distribution types that set the variables it reads. In a per-node launch, one process per instance
+starts the others."""
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """Packages that a component needs if an input has a value; always if `input` is empty. tag: the tag that declares
-    it, or "" for a strategy"""
+    """Packages that a component needs if an input has a value; unconditionally if `input` is empty.
+
+    tag: the tag that declares it; "" for a strategy
+    """
 
     packages: tuple[str, ...]
     input: str = ""
@@ -46,12 +49,12 @@ class Requirement:
     tag: str = ""
 
     def missing(self, available: frozenset[str]) -> tuple[str, ...]:
-        """Return the packages that are not among these, whose names are normalized."""
+        """Return the required packages that are not available. available: normalized names"""
         return tuple(package for package in self.packages if normal(package) not in available)
 
 
 def requirements(tags: Mapping[str, str], choices: Mapping[str, Sequence[str]]) -> tuple[Requirement, ...]:
-    """Return the packages that a component needs. choices: the values that its inputs offer, by input"""
+    """Return the packages that a component needs. choices: the values that each input offers"""
     declared = tuple(_declared(tags))
     known = {(each.input, each.value) for each in declared}
     strategies = [value for value in choices.get(STRATEGY, ()) if value in LIBRARIES]
@@ -75,8 +78,8 @@ def relevant(tags: Mapping[str, str]) -> dict[str, str]:
 
 
 def launch_problem(launch: str, distribution: Distribution) -> Problem | None:
-    """Return why a distribution does not fit a component's launch, with the key that is wrong; None if it does, or if
-    the launch is unknown."""
+    """Return the problem of a distribution that does not fit a component's launch, by key; None if it fits, or if the
+    launch is unknown."""
     types = LAUNCHES.get(launch)
     if types is None:
         return None
@@ -95,4 +98,4 @@ def launch_problem(launch: str, distribution: Distribution) -> Problem | None:
 
 def normal(name: str) -> str:
     """Return a package's normalized name, which is the same for all spellings."""
-    return "-".join(filter(None, name.lower().replace("_", "-").replace(".", "-").split("-")))
+    return re.sub(r"[-_.]+", "-", name).strip("-").lower()

@@ -12,6 +12,9 @@ Primitive: TypeAlias = str | int | float | bool
 PRIMITIVES = frozenset({"integer", "number", "string", "boolean"})
 """Port types whose value is a single literal."""
 
+EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true or false", "string": "a text"}
+"""Descriptions of the values of these types, for messages."""
+
 _TOKEN = re.compile(r"(?P<open>\$\[\[)|(?P<close>]])|\$\{\{\s*(?P<expression>[^\s{}]*)\s*}}")
 _PLACEHOLDER = re.compile(r"\$\{\{\s*([^\s{}]*)\s*}}")
 
@@ -47,7 +50,7 @@ def render(command: str, inputs: Mapping[str, str | None], outputs: Mapping[str,
     outputs: the path of each output; for a primitive output, of the file that the process writes
 
     A part ``$[[ ... ]]`` is removed if one of its inputs has no value. Parts may be nested; an inner part is removed
-    by itself. Values are inserted unchanged, including spaces and shell characters, as Azure ML does: the command must
+    on its own. Values are inserted unchanged, including spaces and shell characters, as Azure ML does: the command must
     quote them. Other expressions, such as ``${{search_space.x}}``, do not change.
 
     Raise KeyError for a name that is in neither mapping, and for an input without a value outside ``$[[ ... ]]``.
@@ -95,7 +98,7 @@ def _parse(command: str) -> tuple[_Part, ...]:
     position = 0
     for token in _TOKEN.finditer(command):
         if token["close"] and len(levels) == 1:
-            continue  # the shell's own: [[ -f x ]]
+            continue  # a test of the shell: [[ -f x ]]
         levels[-1].append(command[position : token.start()])
         position = token.end()
         if token["open"]:

@@ -70,7 +70,7 @@ def processes(settings: TensorFlow, instance_count: int) -> tuple[Process, ...]:
 
 
 def environment(settings: TensorFlow, launch: Launch, process: Process) -> dict[str, str]:
-    """Return TF_CONFIG, with IP addresses, which need no name resolution. Without parameter servers, it has no `ps`."""
+    """Return TF_CONFIG with IP addresses, which need no name resolution. It has no `ps` without parameter servers."""
     cluster: dict[str, list[str]] = {}
     for other in processes(settings, launch.instance_count):
         port = launch.ports[other.rank] if launch.ports else PORTS[other.role]
@@ -116,8 +116,11 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
 
 
 def idle_instances(environ: Mapping[str, str]) -> Problem | None:
-    """Return the problem of a job with instances on which TF_CONFIG lists no task; None if there are none, or outside
-    Azure ML. Raise InputError if TF_CONFIG is not valid."""
+    """Return the problem of a job with instances without a task in TF_CONFIG; None if each has one, or outside Azure
+    ML.
+
+    Raise InputError if TF_CONFIG is not valid.
+    """
     config, position = _config(environ), read_instance(environ)
     if config is None or position is None:
         return None

@@ -1,7 +1,7 @@
 """Read environment variables as numbers and texts, with errors for invalid ones, and the master's address and port.
 
-An empty variable counts as not set. The ranks of a job connect at the master, on the first instance. The names below
-that begin with ALLRANKS are set by allranks, not by Azure ML.
+An empty variable counts as not set. The ranks of a job connect to the master, on the first instance. Variables whose
+names begin with ALLRANKS are set by allranks, not by Azure ML.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def master_port(environ: Mapping[str, str]) -> int:
 
 
 def master_address(environ: Mapping[str, str], instance_count: int) -> str | None:
-    """Return the first instance's address if no process launcher sets it; None if several instances have no address.
+    """Return the first instance's address; None if there are several instances and no variable has the address.
 
     MASTER_ADDR comes first: if Azure ML does not set it, the user or an outer launcher did. Next is
     AZ_BATCH_MASTER_NODE, such as `10.0.0.4:6000`, whose port is Azure Batch's own and is dropped.
@@ -113,7 +113,7 @@ def gpus_shared(environ: Mapping[str, str]) -> bool:
 
 
 JOIN_SECONDS = "ALLRANKS_JOIN_SECONDS"
-"""How long the ranks of a job wait at the start for those of other instances, which Azure ML starts minutes apart."""
+"""Seconds that the ranks of a job wait at the start for other instances, which Azure ML starts minutes apart."""
 
 DEFAULT_JOIN_SECONDS = 600.0
 
@@ -124,12 +124,12 @@ def join_seconds(environ: Mapping[str, str], default: float = DEFAULT_JOIN_SECON
 
 
 ELASTIC_INSTANCES = "ALLRANKS_ELASTIC_INSTANCES"
-"""The range of instances of an elastic job, such as 3:4, which the user sets in the environment variables: with the
-batch of 4 instances, it may continue on 3 if one does not come back."""
+"""The range of instances of an elastic job, such as 3:4: it trains with the batch of 4 instances, and may continue on 3
+if one is lost. Set by the user."""
 
 
 def elastic_instances(environ: Mapping[str, str]) -> tuple[int, int] | None:
-    """Return the least and the full number of instances of an elastic job; None for any other job.
+    """Return the minimum and the full number of instances of an elastic job; None for any other job.
 
     Raise InputError for a value that is not such a range."""
     value = text(environ, ELASTIC_INSTANCES)

@@ -1,17 +1,58 @@
-"""The instances that a job was declared with, compared with those that its ranks came up on."""
+"""The reading side of the contract: the rank and layout of this process, for every launcher, and whether its ranks came
+up on all the instances that the job was declared with."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from allranks.contract import tensorflow, variables
+from allranks.contract import pytorch, single, tensorflow, variables
+from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.rank_env import RankEnv
+from allranks.contract.single import Single
 from allranks.contract.variables import ELASTIC_INSTANCES, elastic_instances
 from allranks.errors import InputError, Problem
 
+READERS: tuple[Callable[[Mapping[str, str]], RankEnv | None], ...] = (
+    pytorch.read_torchrun,
+    *(kind.module.read for name, kind in DISTRIBUTIONS.items() if name != Single.type),
+    single.read,
+)
+"""Functions that read each launcher's variables. The first one that finds its variables is that of the launcher that
+started the process.
+
+Launchers nest, and processes of an inner launcher inherit the variables of an outer one. Launchers that can only be
+innermost therefore come first, and names that an outer launch also sets come late.
+- torchrun sets TORCHELASTIC_RUN_ID, and runs inside PyTorch and MPI launches with one process per instance.
+- mpirun sets OMPI_* or PMI_* in every process, and runs inside PyTorch and TensorFlow launches. A plain RANK
+  that torchrun did not set is then the same number, or comes from the outer launch.
+- TF_CONFIG is specific to one process. RANK and WORLD_SIZE are generic names that may come from an outer launch.
+- A Ray cluster spans the launch, and the processes that Ray Train starts in it have their own RANK and WORLD_SIZE.
+"""
+
+
+def detect(environ: Mapping[str, str] = os.environ) -> RankEnv:
+    """Return the rank and layout of this process, from the variables of the innermost launcher.
+
+    A process without a launcher is rank 0 of 1. Raise InputError if a launcher's variables are incomplete, not numbers,
+    or contradict each other, or if a launcher within an Azure ML job has more instances than the job: with a wrong
+    rank, or with ranks that do not exist, all other ranks would hang.
+    """
+    # The last reader, for no launcher, always returns a result.
+    env = next(env for read in READERS if (env := read(environ)))
+    count = variables.integer(environ, "AZUREML_NODE_COUNT", minimum=1, default=env.instance_count)
+    if env.instance_count > count:
+        raise variables.wrong(
+            "AZUREML_NODE_COUNT",
+            f"{count}, with ranks on {env.instance_count} instances (launcher {env.launcher})",
+            "no more instances than the step has",
+            "set the step's resources.instance_count, or the hostfile or --nnodes of the launcher that it starts",
+        )
+    return env
+
+
 LAUNCHERS = ("mpi", "pytorch", "torchrun")
-"""Launchers whose ranks are the whole job. A Ray cluster, for one, may have instances without a rank."""
+"""Launchers with ranks on all instances. A Ray cluster, for example, may have instances without ranks."""
 
 FIX = (
     "start ranks on all instances: mpirun of Open MPI 4.1 (5 ignores the hosts that Azure ML passes), torchrun with "
@@ -33,10 +74,10 @@ def elastic(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def full_instances(env: RankEnv, environ: Mapping[str, str] = os.environ) -> int:
-    """Return the number of instances that the settings of an elastic job are meant for, also if it continues on fewer:
-    the maximum of ALLRANKS_ELASTIC_INSTANCES, or of torchrun's --nnodes. For any other job, its own number.
+    """Return the full number of instances of an elastic job, even if it continues on fewer: the maximum of
+    ALLRANKS_ELASTIC_INSTANCES, or of torchrun's --nnodes. For any other job, return its number of instances.
 
-    Raise InputError for a number of instances outside of the range.
+    Raise InputError if the number of instances is outside of the range.
     """
     limits = elastic_instances(environ)
     if limits is None:
@@ -49,7 +90,8 @@ def full_instances(env: RankEnv, environ: Mapping[str, str] = os.environ) -> int
 
 
 def require_all(env: RankEnv, environ: Mapping[str, str] = os.environ) -> None:
-    """Raise InputError if an elastic job continues on fewer instances, in a program that cannot keep the batch."""
+    """Raise InputError if an elastic job continues on fewer instances, for a program that cannot keep the batch
+    size."""
     full = full_instances(env, environ)
     if env.instance_count < full:
         found = f"{env.instance_count} of the {full} instances that the batch of a step is meant for"
@@ -58,11 +100,7 @@ def require_all(env: RankEnv, environ: Mapping[str, str] = os.environ) -> None:
 
 
 def smaller(env: RankEnv, declared: int) -> Problem | None:
-    """Return the problem of a world on fewer instances than declared; None if it is complete.
-
-    env:      of any rank
-    declared: number of instances, of `instances`
-    """
+    """Return the problem of a world on fewer instances than declared; None if it is complete. env: of any rank"""
     if env.instance_count >= declared:
         return None
     ranks = "1 rank" if env.world_size == 1 else f"{env.world_size} ranks"
@@ -72,9 +110,9 @@ def smaller(env: RankEnv, declared: int) -> Problem | None:
 
 
 def check(env: RankEnv, environ: Mapping[str, str] = os.environ) -> None:
-    """Raise InputError if the ranks came up on fewer instances than the job was declared with, so that each instance
-    would train alone, as with Open MPI 5 (kubeflow/trainer#4028), or if TF_CONFIG leaves instances without a task. A
-    torchrun that may continue with fewer is accepted."""
+    """Raise InputError if the ranks started on fewer instances than the job was declared with, or if TF_CONFIG leaves
+    instances without a task: each instance would train alone, as with Open MPI 5 (kubeflow/trainer#4028). A torchrun
+    that may continue with fewer is accepted."""
     if env.launcher == tensorflow.TensorFlow.type:
         problem = tensorflow.idle_instances(environ)
     else:

@@ -16,7 +16,7 @@ from string import Template
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.sdk.build_context import DOCKERFILE, context_of, dockerfile_text
+from allranks.sdk.uploads import DOCKERFILE, context_of, dockerfile_text
 
 ENGINES = {"buildah": "buildah", "podman": "podman", "docker": "docker.io"}
 """The programs, in order of preference, and their packages on Debian and Ubuntu. buildah needs neither a daemon nor a

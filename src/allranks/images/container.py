@@ -18,7 +18,7 @@ from allranks.images.cache import Report
 from allranks.images.packages import Packages, place_of
 from allranks.plan import digest
 from allranks.plan.environment import Environment
-from allranks.sdk.build_context import DOCKERFILE, context_of
+from allranks.sdk.uploads import DOCKERFILE, context_of
 
 _WITH_PACKAGES = """\
 FROM {image}

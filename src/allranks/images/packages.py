@@ -18,8 +18,8 @@ from allranks.errors import InputError, Problem
 from allranks.images.build import arguments_of
 from allranks.plan.environment import Environment
 from allranks.sdk import yaml_lines
-from allranks.sdk.build_context import DOCKERFILE, dockerfile_text
 from allranks.sdk.paths import shown
+from allranks.sdk.uploads import DOCKERFILE, dockerfile_text
 from allranks.text import count
 
 _IMAGE = re.compile(r"(?:.*/)?python(?::(?:(?P<version>3\.\d+)\b.*|(?!2).*))?")

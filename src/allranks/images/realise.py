@@ -12,7 +12,7 @@ from allranks.images import cache, conda, container, packages, rootfs, venv
 from allranks.images.cache import Report
 from allranks.images.packages import Packages
 from allranks.plan.environment import Environment
-from allranks.sdk.build_context import DOCKERFILE
+from allranks.sdk.uploads import DOCKERFILE
 
 HOST, VENV, CONDA, CONTAINER, AUTO = "host", "venv", "conda", "container", "auto"
 

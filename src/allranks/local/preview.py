@@ -23,8 +23,8 @@ from allranks.local.scope import Scope
 from allranks.local.tracking.client import may_track
 from allranks.plan import values
 from allranks.plan.graph import DoWhile, Node, ParallelFor, Pipeline, Plan, Step, Sweep
-from allranks.plan.output_paths import graph_output_paths
 from allranks.plan.ports import PRIMITIVES, NodeOutput, Reference
+from allranks.plan.values import graph_output_paths
 from allranks.plan.walk import as_pipeline, as_trial, first_iteration
 from allranks.workspace import Workspace
 

@@ -32,7 +32,7 @@ from allranks.local.tracking.client import Tracking
 from allranks.local.tracking.tracked_runs import end_parent, parent_of
 from allranks.plan import values
 from allranks.plan.graph import Plan
-from allranks.plan.output_paths import graph_output_paths
+from allranks.plan.values import graph_output_paths
 from allranks.plan.walk import left_out, steps
 from allranks.secrets import redact
 

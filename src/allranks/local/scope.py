@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from allranks.history.records import OutputRecord, Status, StepRecord
 from allranks.plan.graph import Graph, Node
-from allranks.plan.output_paths import output_path_of, output_paths_of
 from allranks.plan.ports import PRIMITIVES, GraphInput, NodeOutput, Output, Reference
+from allranks.plan.values import output_path_of, output_paths_of
 
 
 @dataclass

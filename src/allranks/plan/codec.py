@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from cattrs.preconf.json import JsonConverter
 
 TAG = "kind"
-"""The key with the name of an object's class, in a union."""
+"""The key with the class name of an object in a union."""
 
 TAGGED: tuple[Any, ...] = (
     *(kind.settings for kind in DISTRIBUTIONS.values()),
     *(Literal, Path, GraphInput, NodeOutput, Text),
     *(Step, Pipeline, Condition, DoWhile, ParallelFor, StandIn, Sweep),
 )
-"""The classes that occur in unions or in place of their base class."""
+"""Classes that occur in unions or in place of their base class."""
 
 
 def dumps(plan: Plan) -> str:
@@ -44,7 +44,7 @@ def _in_json(value: Any) -> dict[str, Any]:
 @cache
 def _converter() -> JsonConverter:
     """Return the converter that reads plans. Strings and numbers in a union with tagged classes are unchanged."""
-    from cattrs.preconf.json import make_converter  # 0.1 s, and only what is read needs it
+    from cattrs.preconf.json import make_converter  # takes 0.1 s to import, and only reading needs it
 
     converter = make_converter()
     kinds = {kind.__name__: kind for kind in TAGGED}

@@ -1,4 +1,4 @@
-"""Digests of the content of files. Folders with the same names and bytes have the same digest, wherever they are."""
+"""Compute digests of files and folders. Equal names and bytes give equal digests, independent of the location."""
 
 from __future__ import annotations
 
@@ -14,20 +14,16 @@ from allranks.plan.file_tree import FILE, Stop
 
 
 class KnownDigests(Protocol):
-    """Digests of files that were read before."""
+    """A store of digests of files that were read before."""
 
     def find(self, status: os.stat_result) -> str | None:
-        """Return the digest of a file's content; None if it is not known."""
+        """Return the digest of a file's content; None if it is unknown."""
 
     def add(self, status: os.stat_result, digest: str, read: float) -> None:
-        """Add a digest.
-
-        status: of the file that was read
-        read:   the time before the first byte was read, in seconds since the epoch
-        """
+        """Add the digest of a file. read: the time before the first byte was read, in seconds since the epoch"""
 
     def save(self) -> None:
-        """Save what was added."""
+        """Save the added digests."""
 
 
 def of_text(*parts: str) -> str:

@@ -1,14 +1,19 @@
-"""The environment of a step: the contents of its image, or its registered name."""
+"""The environment of a step: the contents of its image, or its registered name, and the packages that it pins."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
+import yaml
+
+from allranks.contract.requirements import normal
 from allranks.errors import InputError
 from allranks.hardware.sizes import RELEASES
-from allranks.sdk.build_context import DOCKERFILE, dockerfile_text
+from allranks.sdk import bounded_yaml
+from allranks.sdk.uploads import DOCKERFILE, dockerfile_text
 
 _NAME = re.compile(r"(?:azureml:)?(?P<name>[^:@/]+)(?::(?P<version>[^:@/]+)|@(?P<label>[^:@/]+))?")
 _REGISTRY = re.compile(
@@ -29,11 +34,11 @@ class Environment:
     context:    the digest of its build context, or the context's URI
     dockerfile: the path of the Dockerfile within the context
 
-    interpreter: the Python on this machine that ``allranks.yaml`` maps it to, or that was made for it
+    interpreter: the Python on this machine that ``allranks.yaml`` maps it to, or that was created for it
     folder:      the build context on this machine
     definition:  the conda specification as JSON
     file:        the file that contains the definition
-    realised:    how it is realised on this machine: a name of `REALISED`; "" for the run's option
+    realised:    a name of `REALISED`; "" for the run's option
     """
 
     name: str = ""
@@ -53,8 +58,8 @@ class Environment:
         return self != NO_ENVIRONMENT
 
     def __str__(self) -> str:
-        """Return it as users write it: ``azureml:torch:3`` if it is registered, ``torch:3, image python:3.12, conda
-        1f0c...`` if it is defined, "" if there is none."""
+        """Return ``azureml:torch:3`` for a registered environment, ``torch:3, image python:3.12, conda 1f0c...`` for a
+        defined one, "" for none."""
         parts = []
         if self.name and not self.registry and not (self.image or self.conda or self.context):
             return f"azureml:{self.name}{self._version}"
@@ -75,7 +80,7 @@ class Environment:
 
 
 REALISED = ("auto", "host", "venv", "conda", "container")
-"""How an environment may be realised on this machine. host: by this machine's Python."""
+"""Ways to realise an environment on this machine. host: by this machine's Python."""
 
 NO_ENVIRONMENT = Environment()
 """The environment of a step that names none."""
@@ -92,15 +97,15 @@ def registered(identity: str) -> Environment:
 
 
 _ROW = re.compile(r"^ARG CUDA_VERSION=[\"']?(\d+(?:\.\d+)?)", re.MULTILINE)
-_STATED = re.compile(r"cuda[:-]?(\d+)\.(\d+)|\bcu(\d\d)(\d)\b")
+_CUDA = re.compile(r"cuda[:-]?(\d+)\.(\d+)|\bcu(\d\d)(\d)\b")
 _IMAGE = re.compile(r"^(?:FROM\s+|ARG BASE_IMAGE=)(\S+)", re.MULTILINE)
 
 
 def cuda_version(environment: Environment) -> str:
-    """Return the version, such as "12.6"; "" if nothing states it or the environment has no CUDA.
+    """Return the CUDA version, such as "12.6"; "" if it is unknown or the environment has no CUDA.
 
-    For a build context on this machine that is the row CUDA_VERSION of its Dockerfile, else the tag of an image that it
-    builds from. For others it is in the image's or the environment's name: `acpt-pytorch-2.8-cuda12.6`.
+    For a build context on this machine, it is the row CUDA_VERSION of the Dockerfile, else in the tag of a base image.
+    For others, it is in the name of the image or the environment: `acpt-pytorch-2.8-cuda12.6`.
     """
     if environment.folder:
         try:
@@ -108,13 +113,42 @@ def cuda_version(environment: Environment) -> str:
         except InputError:
             return ""
         row = _ROW.search(text)
-        return row[1] if row else next(filter(None, map(_stated, _IMAGE.findall(text))), "")
+        return row[1] if row else next(filter(None, map(_cuda_in, _IMAGE.findall(text))), "")
     for release in RELEASES:
         if environment.version.endswith(f"-{release.name}"):
             return release.version
-    return _stated(environment.image) or _stated(environment.name)
+    return _cuda_in(environment.image) or _cuda_in(environment.name)
 
 
-def _stated(text: str) -> str:
-    match = _STATED.search(text.lower())
+def _cuda_in(text: str) -> str:
+    match = _CUDA.search(text.lower())
     return ".".join(filter(None, match.groups())) if match else ""
+
+
+PINNED, EXPECTED = "requirements.txt", "expect.yaml"
+"""The lock file of an environment, and its expectations, which together name all its packages."""
+
+_PINNED_NAME = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)", re.MULTILINE)
+
+
+def packages(folder: str) -> frozenset[str] | None:
+    """Return the normalized names of all packages of an environment, on CPUs or GPUs; None if they are unknown.
+
+    They are known if the folder contains a lock file and the expectations of `allranks environments verify`.
+    """
+    try:
+        stamps = tuple(Path(folder, name).stat().st_mtime_ns for name in (PINNED, EXPECTED)) if folder else ()
+        return _packages(folder, stamps) if stamps else None
+    except (OSError, ValueError, yaml.YAMLError):
+        return None
+
+
+@lru_cache(maxsize=64)
+def _packages(folder: str, _stamps: tuple[int, ...]) -> frozenset[str]:
+    expected = bounded_yaml.load_file(Path(folder, EXPECTED))
+    sections = expected.values() if isinstance(expected, dict) else ()
+    # Packages that the build compiles, such as Horovod, are not in the lock file.
+    proved = {name for probes in sections if isinstance(probes, dict) for name in probes.get("packages") or ()}
+    files = (file for kind in ("requirements*", "device-*", "libraries-*") for file in Path(folder).glob(f"{kind}.txt"))
+    pinned = {name for file in files for name in _PINNED_NAME.findall(file.read_text(encoding="utf-8"))}
+    return frozenset(normal(str(name)) for name in {*pinned, *proved})

@@ -1,7 +1,6 @@
 """Walk and read a user's files in bounded time, whatever entries they include. Reading can be stopped.
 
-A FIFO is never opened, because that would wait for its other end. A dangling link, or a link to a folder above it, is
-not followed.
+FIFOs are never opened, because opening one blocks. Dangling links and links to a parent folder are not followed.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Protocol
 CHUNK = 1 << 20
 
 FILE, FOLDER, LINK = "file", "folder", "link"
-"""Kinds of entries. Any other kind names an entry without content to copy: a FIFO, a socket, a device."""
+"""Kinds of entries. Entries of other kinds have no content to copy: a FIFO, a socket, a device."""
 
 
 class StoppedError(Exception):
@@ -36,9 +35,9 @@ class Entry:
     """An entry of a folder.
 
     name:   relative to the folder
-    kind:   FILE, FOLDER, LINK, or the name of another kind. A link is a FILE or a FOLDER if it leads to one
+    kind:   FILE, FOLDER, LINK, or the name of another kind. A link to a file or a folder has the kind of its target
     target: the target of a LINK
-    status: of what is at the path, to which links lead; None for a LINK
+    status: of the path, with links followed; None for a LINK
     """
 
     name: str
@@ -78,7 +77,7 @@ def chunks(file: io.FileIO, stop: Stop | None = None) -> Iterator[bytes]:
 
 
 def kind_of(path: str | Path) -> str:
-    """Return the kind of the entry at a path, to which links lead. Raise OSError if there is none."""
+    """Return the kind of the entry at a path, with links followed. Raise OSError if there is none."""
     return _kind(os.stat(path).st_mode)
 
 

@@ -28,12 +28,12 @@ class Parallel:
     entry_script:    the script with `init`, `run` and `shutdown`, relative to the code
     input_data:      the data to divide, such as ``${{inputs.images}}``
     mini_batch_size: files per mini-batch, or bytes of tabular data; None for the default
-    partition_keys:  columns whose values each mini-batch has in common; they replace the size
-    max_concurrency: worker processes per instance; None: one with GPUs, else one for each core
-    error_threshold: failed items after which the step fails; -1: any number is accepted
-    mini_batch_error_threshold: the same for failed mini-batches
-    max_retries:     how often a failed mini-batch is tried again
-    timeout:         seconds for one mini-batch
+    partition_keys:  columns by whose values the data is divided, in place of the size
+    max_concurrency: worker processes per instance; None: one with GPUs, else one per core
+    error_threshold: maximum number of failed items; -1 for no limit
+    mini_batch_error_threshold: maximum number of failed mini-batches; -1 for no limit
+    max_retries:     maximum retries of a failed mini-batch
+    timeout:         seconds per mini-batch
     append_row_to:   the file for the results, such as ``${{outputs.scores}}``; "" discards them
     """
 
@@ -66,10 +66,10 @@ EMPTY: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Code:
-    """The snapshot that a step runs in: a folder that is never written to, and the digest of its content.
+    """The snapshot that a step runs in: a read-only folder, and the digest of its content.
 
-    left_out: what is next to the files and is not in the snapshot, with the reasons, for messages
-    source:   the user's folder or file, for messages; "" if it is not known
+    left_out: files of the source that are not in the snapshot, with the reasons, for messages
+    source:   the user's folder or file, for messages; "" if unknown
     """
 
     folder: str
@@ -80,18 +80,18 @@ class Code:
 
 @dataclass(frozen=True, kw_only=True)
 class _Node:
-    """What all nodes have. after: names of nodes that must end first, without a data dependency"""
+    """Fields of all nodes. after: names of nodes that must end first, without a data dependency"""
 
     after: tuple[str, ...] = ()
     location: Location | None = None
 
     @property
     def at(self) -> str:
-        """The place in the user's files, for the end of a message's place; "" if it is unknown."""
+        """The location in the user's files, to append to the place of a message; "" if unknown."""
         return f" ({self.location})" if self.location else ""
 
     def values(self) -> Iterator[Value | str | None]:
-        """Yield everything that may refer to another node."""
+        """Yield all values that may refer to another node."""
         node: Any = self  # each kind has inputs, as a field or a property
         yield from (port.value for port in node.inputs)
 
@@ -101,17 +101,17 @@ class Step(_Node):
     """A node that runs a component's command.
 
     command:               the template, with ``${{inputs.x}}``, ``${{outputs.y}}`` and ``$[[ ... ]]`` in it
-    environment_variables: the node's, never its component's; a binding is resolved when the step starts
-    timeout:               seconds after which the step is stopped, or None
+    environment_variables: those of the node, not of its component; bindings are resolved when the step starts
+    timeout:               seconds after which the step is stopped; None for no limit
     shm_size:              size of /dev/shm per instance, in bytes
     deterministic:         whether an earlier result of the same inputs may be reused
-    ignored_environment:   the environment that the node sets instead of its component's, which azure-ai-ml never sends
-    ignored_variables:     names of the component's variables, which azure-ai-ml never sends
+    ignored_environment:   an environment that the node sets for its component, which azure-ai-ml does not send
+    ignored_variables:     names of the component's variables, which azure-ai-ml does not send
     job_tier:              spot, basic, standard or premium; "" if the node does not set it
-    azure_only:            the keys of the node that have no effect on this machine
-    spec:                  the file on this machine that describes the component, for messages; "" if there is none
-    tags:                  the component's tags that say what it requires (`allranks.contract.requirements`)
-    parallel:              how a parallel step runs the script of its command on mini-batches; None for other steps
+    azure_only:            keys of the node that have no effect on this machine
+    spec:                  the component's file on this machine, for messages; "" if there is none
+    tags:                  tags of the component with its requirements (`allranks.contract.requirements`)
+    parallel:              settings of a parallel step; None for other steps
     """
 
     kind: ClassVar[str] = "command"
@@ -207,12 +207,12 @@ class _Loop(_Node):
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """The body's inputs: of a do_while loop, those of the first iteration; else those that all items share."""
+        """The body's inputs: for a do_while loop, of the first iteration; else the inputs that all items share."""
         return self.body.inputs
 
     @property
     def outputs(self) -> tuple[Output, ...]:
-        """The body's outputs: of a do_while loop from the last iteration, of a sweep from the best trial."""
+        """The body's outputs: for a do_while loop, from the last iteration; for a sweep, from the best trial."""
         return self.body.outputs
 
     def values(self) -> Iterator[Value | str | None]:
@@ -224,7 +224,7 @@ class DoWhile(_Loop):
     """A ``do_while`` loop. Its body runs, then repeats while the condition is true, at most `limit` times.
 
     condition: the boolean output of the body that is read after each iteration; "" repeats up to the limit
-    feedback:  (output of an iteration, input of the next one)
+    feedback:  pairs of an output of an iteration and an input of the next one
     limit:     1 to 1000 iterations
     """
 
@@ -239,9 +239,9 @@ class DoWhile(_Loop):
 class ParallelFor(_Loop):
     """A ``parallel_for`` loop. Its body runs once for each item.
 
-    items:           the items, each with a name and values for inputs of the body; or a value that contains them as
-                     JSON and is known when the loop starts
-    outputs:         for each output of the body, the values of all iterations: an mltable of data, a JSON list of
+    items:           the items, each with a name and values for inputs of the body; or a value with the items as JSON,
+                     which is resolved when the loop starts
+    outputs:         the values of all iterations, for each output of the body: an mltable of data, a JSON list of
                      primitives
     max_concurrency: maximum number of concurrent iterations; None: as many as the machine's slots allow
     """
@@ -274,7 +274,7 @@ class Sweep(_Loop):
     """A sweep. Its body runs once for each trial, with values for the inputs that the search space names.
 
     metric:   the primary metric, which trials log
-    maximize: whether a larger value of it is better
+    maximize: whether a larger value is better
     """
 
     kind: ClassVar[str] = "sweep"
@@ -295,10 +295,10 @@ class Sweep(_Loop):
 
 @dataclass(frozen=True)
 class StandIn(_Node):
-    """A node that does not run on this machine. The user has its outputs.
+    """A node that does not run on this machine. The user provides its outputs.
 
-    what:    the kind of node that the engine cannot run, such as "an AutoML job"; "" if it can
-    folder:  the user's folder, in which each output has its path; "" if none is given, so that the plan cannot run
+    what:    the unsupported kind of node, such as "an AutoML job"; "" for a supported kind
+    folder:  the user's folder with the outputs; "" if the user provides none, so that the plan cannot run
     """
 
     kind: ClassVar[str] = "stand_in"
@@ -321,8 +321,8 @@ class Graph:
     """Nodes that are connected by data and control edges.
 
     nodes: in topological order: each node comes after those that it needs
-    first: the node that runs before all others, the pipeline's `on_init`; "" if there is none
-    last:  the node that runs after all others, however they end, the pipeline's `on_finalize`; "" if there is none
+    first: the pipeline's `on_init`, which runs before all other nodes; "" if there is none
+    last:  the pipeline's `on_finalize`, which runs after all other nodes, even if they fail; "" if there is none
     """
 
     nodes: tuple[Node, ...] = ()
@@ -341,7 +341,7 @@ class Graph:
 
     @cached_property
     def conditions(self) -> Mapping[str, tuple[tuple[str, bool], ...]]:
-        """By node, the conditions that decide whether it runs: (name of the condition, outcome that lets it run)."""
+        """The conditions of each node: pairs of the name of a condition and the outcome for which the node runs."""
         gates: dict[str, list[tuple[str, bool]]] = {}
         for node in self.nodes:
             if isinstance(node, Condition):
@@ -364,9 +364,9 @@ class Plan:
     """A pipeline that is ready to run.
 
     source:                   the file it was read from
-    continue_on_step_failure: whether nodes that need nothing of a failed one still run
+    continue_on_step_failure: whether nodes that do not depend on a failed one still run
     force_rerun:              whether earlier results are ignored
-    findings:                 what azure-ai-ml drops of the file; not stored with the plan
+    findings:                 warnings about parts of the file that azure-ai-ml drops; not stored with the plan
     """
 
     name: str
@@ -381,7 +381,7 @@ class Plan:
 
 
 def command_job(plan: Plan) -> Step | None:
-    """Return the step of a plan that is one command job; None for a pipeline."""
+    """Return the step of a plan that consists of one command job; None for a pipeline."""
     if len(plan.graph.nodes) != 1:
         return None
     (node,) = plan.graph.nodes

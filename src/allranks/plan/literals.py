@@ -1,4 +1,4 @@
-"""Check literals against the type, range and choices of their ports, with suggestions for what was probably meant."""
+"""Check literals against the type, range and enum of their ports, and suggest corrections."""
 
 from __future__ import annotations
 
@@ -6,82 +6,52 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 
-from allranks.contract.templating import wire
-from allranks.errors import Problem, Rule, did_you_mean
+from allranks.contract.templating import EXPECTED, wire
+from allranks.errors import Problem, did_you_mean, finding
 from allranks.plan import values
 from allranks.plan.ports import Input
 from allranks.secrets import quoted
 
-VALUES = Rule.error(
-    "value",
-    "A value is not of the input's type, or outside of its range or enum.",
-    'Microsoft Learn, "Input Class" (azure.ai.ml.Input), min and max: the execution of a job with another value fails; '
-    '"CLI (v2) command component YAML schema", type, min, max and enum of an input',
-    "change the value",
-)
-OUTSIDE_ENUM = Rule.error(
-    "value-outside-enum",
-    "A value in a pipeline's YAML is not in the enum of the component's input. azure-ai-ml does not compare them.",
-    "azure-ai-ml, PipelineJob._validate, which accepts the file; Azure/azureml-examples, "
-    "`image_classification_with_densenet/pipeline.yml`, which has one",
-    "choose a value of the enum",
-    accepted_by_sdk=True,
-)
-EXPRESSION = Rule.warning(
-    "unknown-expression",
-    "A text contains ${{ }} that is neither a binding nor a macro, such as ${{parent.name}}. azure-ai-ml sends it as "
-    "it is, and the step gets it.",
-    'azure-ai-ml, PipelineJob._validate, which accepts the file; Microsoft Learn, "CLI (v2) core YAML syntax", '
-    "expressions",
-    "write a binding, or the text",
-)
-
-RULES = (VALUES, OUTSIDE_ENUM, EXPRESSION)
-
-_EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
 _WHOLE = re.compile(r"\s*[+-]?\d+\s*")
 _EXPRESSION = re.compile(r"\$\{\{.*?}}")
 _BINDINGS = "${{parent.inputs.NAME}} or ${{parent.jobs.STEP.outputs.NAME}}"
 MACROS = f"${{{{{values.TRIGGER_TIME}}}}} or ${{{{{values.NAME}}}}}, in a string"
 _CLOSE = 0.75
-"""The share of common letters: ``tset`` is ``test``, but ``dataset_repo_id`` is not ``dataset``."""
+"""Minimum similarity of a suggestion: ``tset`` suggests ``test``, but ``dataset_repo_id`` not ``dataset``."""
 
 _EXPONENT = re.compile(r"([+-]?\d+)[eE]([+-]?)(\d+)")
 
 
 def one_of(names: Iterable[str], none: str) -> str:
-    """Return the allowed names as text. none: the text if there are no names."""
+    """Return ``one of NAME, NAME``. none: the text if there are no names"""
     listed = ", ".join(names)
     return f"one of {listed}" if listed else none
 
 
-def meant(name: str, names: Iterable[str]) -> str:
-    """Return ``did you mean lr?``, or "" if no name differs by a few letters only."""
+def suggestion(name: str, names: Iterable[str]) -> str:
+    """Return ``did you mean lr?``; "" if no name is similar."""
     return did_you_mean(name, names, cutoff=_CLOSE)
 
 
 def number_with_point(value: object) -> str:
-    """Return how to write a number such as ``1e-8``, which is a string in YAML 1.1; "" for any other value."""
+    """Return the fix for a number such as ``1e-8``, which is a string in YAML 1.1; "" for any other value."""
     match = _EXPONENT.fullmatch(value) if isinstance(value, str) else None
     return f"write {match[1]}.0e{match[2] or '+'}{match[3]}: {value} is a string in YAML" if match else ""
 
 
 def fits(value: str | int | float | bool, kind: str) -> bool:
-    """Return whether a literal is of a type. A string that parses as a number is one: commands receive text."""
-    if kind == "integer":
-        if isinstance(value, float):
-            return value.is_integer()  # azure-ai-ml accepts 3.0
-        return bool(_WHOLE.fullmatch(value)) if isinstance(value, str) else type(value) is int
-    if kind == "number":
-        if isinstance(value, bool):
-            return False
-        try:
-            return math.isfinite(float(value))
-        except ValueError:
-            return False
+    """Return whether a literal is of a type. Strings that parse as numbers are numbers: commands receive text."""
     if kind == "boolean":
-        return isinstance(value, bool) or (isinstance(value, str) and value.strip().lower() in ("true", "false"))
-    return True
+        return str(value).strip().lower() in ("true", "false")
+    if kind not in ("integer", "number") or isinstance(value, bool):
+        return kind not in ("integer", "number")
+    if kind == "integer":
+        # azure-ai-ml accepts 3.0.
+        return value.is_integer() if isinstance(value, float) else _WHOLE.fullmatch(str(value)) is not None
+    try:
+        return math.isfinite(float(value))
+    except ValueError:
+        return False
 
 
 def wrong(
@@ -90,18 +60,18 @@ def wrong(
     """Yield the problems of a literal for a port.
 
     where: the port as named in messages
-    fix:   what to do, unless another value was probably meant
+    fix:   the fix if no other value is suggested
     """
     found = f"{whose}{quoted(port.name, value)}"
     if isinstance(value, str) and (expression := _EXPRESSION.search(value)):
         kind = "binding" if expressions == _BINDINGS else "macro"
-        of_text = EXPRESSION if port.type == "string" else VALUES
-        yield of_text.problem(where, f"{expression[0]} is not a {kind}", expressions)
+        code = "unknown-expression" if port.type == "string" else "value"
+        yield finding(code, where, f"{expression[0]} is not a {kind}", expressions)
     elif not fits(value, port.type):
-        yield Problem(where, found, _EXPECTED[port.type], fix, code="wrong-type")
+        yield Problem(where, found, EXPECTED[port.type], fix, code="wrong-type")
     elif port.enum and not _is_choice(value, port):
-        similar = meant(wire(value), port.enum)
-        yield OUTSIDE_ENUM.problem(where, found, one_of(port.enum, ""), similar or fix)
+        similar = suggestion(wire(value), port.enum)
+        yield finding("value-outside-enum", where, found, one_of(port.enum, ""), similar or fix)
     elif port.type in ("integer", "number"):
         number = float(value)
         if port.minimum is not None and number < port.minimum:
@@ -111,6 +81,6 @@ def wrong(
 
 
 def _is_choice(value: str | int | float | bool, port: Input) -> bool:
-    """Return whether a value is in the enum of its port: 1 is, if the enum of a number has 1.0."""
+    """Return whether a value is in the enum of its port. Numbers are compared by value: 1 equals 1.0."""
     numbers = [float(each) for each in port.enum if fits(each, "number")] if port.type in ("integer", "number") else []
     return wire(value) in port.enum or (bool(numbers) and float(value) in numbers)

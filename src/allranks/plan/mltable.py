@@ -1,4 +1,4 @@
-"""Read the file MLTable, which says what the files of a folder mean."""
+"""Read the file MLTable, which describes the data of a folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError
-from allranks.plan.literals import meant
+from allranks.plan.literals import suggestion
 from allranks.sdk import bounded_yaml
 
 NAME = "MLTable"
@@ -17,7 +17,7 @@ NAME = "MLTable"
 
 @dataclass(frozen=True)
 class MLTable:
-    """paths: patterns of the files, relative to the folder. transformations: as in the file"""
+    """The content of an MLTable file. paths: patterns of files, relative to the folder"""
 
     paths: tuple[str, ...]
     transformations: tuple[Any, ...]
@@ -43,8 +43,8 @@ def read(folder: Path) -> MLTable | None:
 
 
 def _problem(tree: dict[str, Any]) -> str:
-    """Return what the local engine does not apply in an MLTable; "" if it applies all."""
-    import jsonschema  # only tables need it
+    """Return a message about a part of an MLTable that the local engine does not support; "" if it supports all."""
+    import jsonschema  # takes 0.3 s, and only tables need it
 
     if isinstance(steps := tree["transformations"], list):
         steps = [{step: None} if isinstance(step, str) else step for step in steps]
@@ -58,7 +58,7 @@ def _problem(tree: dict[str, Any]) -> str:
             return f"{place}{error.message}"
         known = error.schema["properties"]
         for key in error.instance.keys() - known:
-            fix = meant(str(key), known) or f"it applies {', '.join(known)}"
+            fix = suggestion(str(key), known) or f"it applies {', '.join(known)}"
             return f"{place}{key} is not applied by the local engine; {fix}"
     names = [next(iter(step)) for step in steps]
     readers = [place for place, name in enumerate(names) if name.startswith("read_")] or [len(names)]
@@ -77,7 +77,7 @@ def _schema() -> Any:
 
 
 def _closed(schema: Any) -> Any:
-    """Return a schema whose mappings have no other keys."""
+    """Return a schema that forbids additional keys of mappings."""
     if not isinstance(schema, dict):
         return [_closed(each) for each in schema] if isinstance(schema, list) else schema
     closed = {key: _closed(value) for key, value in schema.items()}

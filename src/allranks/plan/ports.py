@@ -12,7 +12,7 @@ FILE_TYPES = frozenset({"uri_file"}) | PRIMITIVES
 """Port types whose output is a file. An output of any other type is a folder."""
 
 MOUNTED = frozenset({"ro_mount", "mount", "eval_mount"})
-"""Modes of inputs in which the data is read-only, where instances can mount."""
+"""Modes of inputs whose data is read-only if instances can mount."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ class Literal:
 
 @dataclass(frozen=True)
 class Path:
-    """Data that exists before the run: an absolute local path, or a URI that this machine may be unable to read.
+    """Data that exists before the run: an absolute local path, or a URI, which this machine may be unable to read.
 
-    type: the type of the value itself, which may differ from the port's; "" if it has none
-    source: the URI (without secrets) or path that `path` is a copy or a sample of; "" if it is neither
-    sample: how much of it `path` is, such as 1%; "" for all
-    note:   what the copy or the sample is, for the user
+    type:        the type that is set with the path, which may differ from the port's; "" if none is set
+    source:      the URI (without secrets) or path of which `path` is a copy or a sample; "" for the data itself
+    sample:      the size of the sample, such as 1%; "" for all data
+    note:        a description of the copy or the sample, for the user
     is_relative: whether the user wrote a relative path, whose kind azure-ai-ml does not compare with the type
     """
 
@@ -71,10 +71,10 @@ Value: TypeAlias = Literal | Path | GraphInput | NodeOutput | Text
 class Input:
     """An input port with its value.
 
-    type:  integer, number, string, boolean, uri_file, uri_folder, mltable, custom_model, mlflow_model, triton_model
-    value: None for an optional input without a value
-    on_azure: what Azure ML does with the value, if it does not get there as it is; "" otherwise
-    mode:  ro_mount, rw_mount, mount, download, direct, eval_mount, eval_download; "" for a primitive
+    type:     integer, number, string, boolean, uri_file, uri_folder, mltable, custom_model, mlflow_model, triton_model
+    value:    None for an optional input without a value
+    on_azure: a message if Azure ML does not get the value unchanged; "" if it does
+    mode:     ro_mount, rw_mount, mount, download, direct, eval_mount, eval_download; "" for a primitive
     """
 
     name: str
@@ -92,11 +92,11 @@ class Input:
 class Output:
     """An output port.
 
-    mode: rw_mount, mount, upload, direct; "" for a primitive, which is the path of a file that the process writes
-    path: the path that the user sets (a local path, or a template with ``${{name}}``, ``${{output_name}}``); None: the
-          run's folder
+    mode:  rw_mount, mount, upload, direct; "" for a primitive, whose file the process writes
+    path:  a path that the user sets (local, or a template with ``${{name}}``, ``${{output_name}}``); None for the run's
+           folder
     holds_artifacts: whether it is the root of the step's artifacts, which contains ./outputs
-    asset: the data asset or model, NAME or NAME:VERSION, that is registered when the step has completed; "" for none
+    asset: the data asset or model, NAME or NAME:VERSION, to register when the step has completed; "" for none
     """
 
     name: str
@@ -128,6 +128,6 @@ def references(value: Value | str | None) -> tuple[Reference, ...]:
 
 
 def needed_nodes(values: Iterable[Value | str | None]) -> tuple[str, ...]:
-    """Return the names of the nodes whose outputs the values need, each once, in the order of first use."""
+    """Return the names of the nodes whose outputs the values refer to, each once, in the order of first use."""
     bindings = (reference for value in values for reference in references(value))
     return tuple(dict.fromkeys(binding.node for binding in bindings if isinstance(binding, NodeOutput)))

@@ -6,7 +6,7 @@ The functions work on parsed JSON, independent of the plan's classes.
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,9 +30,9 @@ _STRUCTURE = frozenset({"digest", "kind", "mode", "name", "step", "type", "versi
 class Hidden:
     """A plan without its secrets.
 
-    plan:   its JSON, with ``***`` where they were
-    values: place -> the original text; a place is a JSON pointer (RFC 6901)
-    known:  the secrets, which are masked wherever else they occur, such as in the last lines of a log
+    plan:   JSON with ``***`` in place of secrets
+    values: JSON pointer (RFC 6901) -> the original text
+    known:  the secrets, which are also masked elsewhere, such as in the last lines of a log
     """
 
     plan: str
@@ -41,7 +41,8 @@ class Hidden:
 
 
 def hidden(plan: str) -> Hidden:
-    """Return the plan without its secrets: variables and inputs with a secret's name, and texts with a secret's shape.
+    """Return the plan without its secrets: variables and inputs with the name of a secret, and texts that look like
+    one.
 
     Bindings are not masked, because they are not values.
     """
@@ -59,7 +60,7 @@ def shown(tree: Any) -> Any:
 def restored(plan: str, values: Mapping[str, str], replaced: Container[str] = ()) -> str:
     """Return the plan with its secrets. Raise InputError if `values` lacks one.
 
-    replaced: names of the pipeline's inputs that get new values anyway
+    replaced: names of the pipeline's inputs that get new values
     """
     if f'"{HIDDEN}"' not in plan:
         return plan
@@ -83,7 +84,7 @@ def restored(plan: str, values: Mapping[str, str], replaced: Container[str] = ()
 
 
 def _name(tree: Any, place: str) -> str:
-    """Return the name of a secret for messages: of the port with the value, or else the last part of its place."""
+    """Return the name of a secret for messages: that of its port, or else the last part of the pointer."""
     parts = _parts(place)
     for length in range(len(parts) - 1, 0, -1):
         around = _at(tree, parts[:length])
@@ -105,7 +106,7 @@ def _at(tree: Any, parts: list[str]) -> Any:
 
 def _search(tree: Any) -> tuple[Any, _Search]:
     search = _Search()
-    masked = search.masked(tree, secret=False)
+    masked = search.masked(tree)
     # The value of a variable may also occur in a command.
     text = json.dumps(masked) if search.known else ""
     if any(form in text for form in forms(frozenset(search.known))):
@@ -121,51 +122,50 @@ class _Search:
         self.known: set[str] = set()
         self._place: list[str | int] = []
 
-    def masked(self, value: Any, *, secret: bool) -> Any:
-        """Return the tree with its secrets masked. secret: whether every text in it is one."""
+    def masked(self, tree: Any) -> Any:
+        """Return the tree with its secrets masked."""
+        return self._visit(tree, self._mask, secret=False)
+
+    def without_known(self, tree: Any) -> Any:
+        """Return the tree without the secrets found so far."""
+        return self._visit(tree, self._remove_known, secret=False)
+
+    def _mask(self, text: str, secret: bool) -> str:
+        is_whole = secret and bool(text) and not (text.startswith("${{") and text.endswith("}}"))
+        shown = MASK if is_whole else redact(text)
+        if shown != text:
+            self.values[self._pointer()] = text
+            secrets = {*secrets_in(text), *((text,) if is_whole else ())}
+            self.known |= {each for each in secrets if len(each) >= SHORTEST}
+        return shown
+
+    def _remove_known(self, text: str, secret: bool) -> str:  # noqa: ARG002
+        shown = redact(text, self.known)
+        if shown != text:
+            self.values.setdefault(self._pointer(), text)
+        return shown
+
+    def _visit(self, value: Any, change: Callable[[str, bool], str], *, secret: bool) -> Any:
+        """Return the tree with its texts changed. secret: whether every text in it is a secret"""
         if isinstance(value, str):
-            is_whole = secret and bool(value) and not (value.startswith("${{") and value.endswith("}}"))
-            shown = MASK if is_whole else redact(value)
-            if shown != value:
-                self.values[self._pointer()] = value
-                secrets = {*secrets_in(value), *((value,) if is_whole else ())}
-                self.known |= {text for text in secrets if len(text) >= SHORTEST}
-            return shown
+            return change(value, secret)
         if isinstance(value, list):
-            return [self._at(index, item, secret) for index, item in enumerate(value)]
+            return [self._at(index, item, change, secret=secret) for index, item in enumerate(value)]
         if not isinstance(value, dict):
             return value
-        if self._is_by_name():
-            return {key: self._at(key, item, is_secret_name(key)) for key, item in value.items()}
+        if self._place and self._place[-1] in _VARIABLES:
+            return {key: self._at(key, item, change, secret=is_secret_name(key)) for key, item in value.items()}
         has_value = secret or (isinstance(value.get("name"), str) and is_secret_name(value["name"]))
         return {
-            key: item if key in _STRUCTURE else self._at(key, item, has_value and key in _VALUES)
+            key: item if key in _STRUCTURE else self._at(key, item, change, secret=has_value and key in _VALUES)
             for key, item in value.items()
         }
 
-    def without_known(self, value: Any) -> Any:
-        """Return the tree without the secrets found so far."""
-        if isinstance(value, str):
-            shown = redact(value, self.known)
-            if shown != value:
-                self.values.setdefault(self._pointer(), value)
-            return shown
-        if isinstance(value, list):
-            return [self._at(index, item) for index, item in enumerate(value)]
-        if not isinstance(value, dict):
-            return value
-        by_name = self._is_by_name()
-        return {key: item if key in _STRUCTURE and not by_name else self._at(key, item) for key, item in value.items()}
-
-    def _at(self, key: str | int, item: Any, secret: bool | None = None) -> Any:
-        """Return an item of the tree, masked. secret: as for `masked`; None: use `without_known`."""
+    def _at(self, key: str | int, item: Any, change: Callable[[str, bool], str], *, secret: bool) -> Any:
         self._place.append(key)
-        result = self.without_known(item) if secret is None else self.masked(item, secret=secret)
+        result = self._visit(item, change, secret=secret)
         self._place.pop()
         return result
-
-    def _is_by_name(self) -> bool:
-        return bool(self._place) and self._place[-1] in _VARIABLES
 
     def _pointer(self) -> str:
         return "".join(f"/{str(key).replace('~', '~0').replace('/', '~1')}" for key in self._place)

@@ -1,4 +1,4 @@
-"""The settings of a sweep: its search space, how it is sampled, and which trials are stopped."""
+"""The settings of a sweep: search space, sampling, and early termination."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DISTRIBUTIONS = {
     "qnormal": ("mu", "sigma", "q"),
     "qlognormal": ("mu", "sigma", "q"),
 }
-"""The numbers of each distribution, by its name in azure-ai-ml. A choice has values instead."""
+"""The numeric parameters of each distribution, by its name in azure-ai-ml. A choice has values instead."""
 
 MOST_TRIALS = 1000
 """Maximum trials of a sweep on Azure ML."""
@@ -31,7 +31,7 @@ class Parameter:
     """A parameter of a search space.
 
     distribution: a key of `DISTRIBUTIONS`
-    numbers:      in the order of `DISTRIBUTIONS`; None for one that is missing
+    numbers:      in the order of `DISTRIBUTIONS`; None for a missing one
     choices:      the values of a choice
     """
 
@@ -54,7 +54,7 @@ class Parameter:
 
     @property
     def type(self) -> str:
-        """The type of an input that takes every value of the parameter."""
+        """The type of an input that accepts every value of the parameter."""
         kinds = {type(choice.value) for choice in self.choices}
         if self.distribution == "randint" or kinds == {int}:
             return "integer"
@@ -65,7 +65,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How a search space is sampled.
+    """The sampling of a search space.
 
     algorithm: grid, random or bayesian
     rule:      of random sampling: random or sobol
@@ -90,11 +90,11 @@ class EarlyTermination:
     """A policy that stops trials. An interval is one value of the primary metric that a trial logs.
 
     policy:       bandit, median_stopping or truncation_selection
-    interval:     it is applied at each multiple of this number of intervals
-    delay:        it is not applied before this number of intervals
-    slack_factor: bandit: the share by which a trial may be worse than the best one
-    slack_amount: bandit: the amount by which it may be worse
-    percentage:   truncation_selection: the share of the worst trials that are stopped
+    interval:     number of intervals between two applications
+    delay:        number of intervals before the first application
+    slack_factor: bandit: maximum ratio by which a trial may be worse than the best one
+    slack_amount: bandit: maximum amount by which a trial may be worse than the best one
+    percentage:   truncation_selection: percentage of trials to stop
     """
 
     policy: str
@@ -107,7 +107,7 @@ class EarlyTermination:
 
 @dataclass(frozen=True)
 class SweepLimits:
-    """The limits of a sweep: trials in all and at once (None: as many as the machine's slots allow), and seconds."""
+    """The limits of a sweep. concurrent: None for as many trials as the machine's slots allow. timeout: in seconds"""
 
     total: int = MOST_TRIALS
     concurrent: int | None = None
@@ -115,7 +115,7 @@ class SweepLimits:
 
 
 def value_of(parameter: Parameter, unit: float, base: float = math.e) -> str | int | float | bool:
-    """Return the value of a parameter at a place between 0 and 1 of its distribution, with six significant digits."""
+    """Return the quantile of a parameter's distribution, with six significant digits. unit: between 0 and 1"""
     kind, count = parameter.distribution, len(parameter.choices)
     if kind == "choice":
         return parameter.choices[min(int(unit * count), count - 1)].value

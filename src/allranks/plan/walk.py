@@ -1,4 +1,4 @@
-"""Walks over a graph and the graphs within it: of pipeline components, of the bodies of loops and of trials."""
+"""Walk a graph and the graphs within it: of pipeline components, of the bodies of loops and of trials."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def steps(graph: Graph) -> Iterator[tuple[str, Step]]:
 
 
 LEFT_OUT = "left out of the code of"
-"""How a line about what is not in a snapshot begins."""
+"""The beginning of a line about files that are not in a snapshot."""
 
 
 def left_out(plan: Plan) -> list[str]:
-    """Return a line for each snapshot that lacks something which is next to its files."""
+    """Return a line for each snapshot that lacks files of its source."""
     users: dict[str, list[str]] = {}
     for path, step in steps(plan.graph):
         if step.code is not None and step.code.left_out:
@@ -46,7 +46,7 @@ def left_out(plan: Plan) -> list[str]:
 
 
 def first_iteration(loop: DoWhile | ParallelFor) -> str:
-    """Return the label of a loop's first iteration, as far as it is known before the run."""
+    """Return the label of a loop's first iteration; "0" if the items are unknown before the run."""
     known = isinstance(loop, ParallelFor) and isinstance(loop.items, tuple) and loop.items
     return loop.items[0].name if known else "0"  # type: ignore[index, union-attr]
 
@@ -57,7 +57,7 @@ def without_labels(path: str) -> str:
 
 
 def is_within(path: str, around: str) -> bool:
-    """Return whether a node is the one at the path `around`, or is inside it."""
+    """Return whether the node at a path is the one at `around`, or inside it."""
     return path == around or path.startswith((f"{around}.", f"{around}["))
 
 

@@ -14,7 +14,7 @@ from allranks.catalog.find import find_specs
 from allranks.catalog.variants import TABLE
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.images.find import REGISTERED
-from allranks.sdk.build_context import context_of
+from allranks.sdk.uploads import context_of
 
 TEMPLATE = "template"
 PIPELINES = "pipelines"

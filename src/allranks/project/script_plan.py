@@ -24,11 +24,10 @@ from allranks.plan.reader import environments, snapshot, step_ports
 from allranks.plan.reader.context import Context
 from allranks.project.files import create
 from allranks.project.script_job import ScriptJob
-from allranks.sdk.build_context import context_of
 from allranks.sdk.compilation import name_of_file
 from allranks.sdk.paths import is_remote
 from allranks.sdk.session import session
-from allranks.sdk.uploads import CODE, CONTEXT, Upload, code_at
+from allranks.sdk.uploads import CODE, CONTEXT, Upload, code_at, context_of
 from allranks.text import count
 
 

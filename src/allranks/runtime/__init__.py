@@ -17,8 +17,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from allranks.contract.detect import detect as detect
     from allranks.contract.rank_env import RankEnv as RankEnv
+    from allranks.contract.world import detect as detect
     from allranks.runtime.checkpoints.checkpoints import Checkpoints as Checkpoints
     from allranks.runtime.checkpoints.checkpoints import Stateful as Stateful
     from allranks.runtime.clean_exit import EVICTED as EVICTED
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from allranks.runtime.strategies.training import Training as Training
 
 _NAMES = {
-    "contract.detect": "detect",
+    "contract.world": "detect",
     "contract.rank_env": "RankEnv",
     "runtime.checkpoints.checkpoints": "Checkpoints Stateful",
     "runtime.data.data_loader": "DataLoader",

@@ -8,8 +8,8 @@ from collections.abc import MutableMapping
 from pathlib import Path
 
 from allranks.contract import world
-from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
+from allranks.contract.world import detect
 from allranks.hardware.network import interface_towards
 from allranks.runtime.build_locks import await_builds
 from allranks.runtime.ranks import network_settings

@@ -12,8 +12,8 @@ from torch import distributed
 from torch.distributed import HashStore  # type: ignore[attr-defined]
 
 from allranks.contract import world
-from allranks.contract.detect import detect
 from allranks.contract.variables import join_seconds
+from allranks.contract.world import detect
 from allranks.runtime import libraries, lifecycle, strategies
 from allranks.runtime.lifecycle import TIMEOUT_SECONDS
 from allranks.runtime.metrics.metrics import Metrics

@@ -1,8 +1,8 @@
 """Read YAML in bounded time and memory, whatever a file contains.
 
-YAML allows a short file that stands for billions of values (aliases of aliases), a value that contains itself, and any
-depth. Each of them exhausts memory or Python's stack, here or in the SDK. A file is therefore checked before its values
-are built, while it is split into events, which takes time in proportion to its length.
+YAML allows a short file that expands to billions of values (aliases of aliases), a value that contains itself, and any
+depth. Each would exhaust memory or Python's stack, here or in the SDK. Therefore, a file is checked before its values
+are built, while it is parsed into events, which takes linear time.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ MOST_BYTES = 16 << 20
 """Limit for a file. The YAML of a pipeline with 1,000 steps has 0.3 MB."""
 
 MOST_LEVELS = 100
-"""Limit for lists and mappings inside of each other. Azure ML's deepest schema has some ten levels."""
+"""Limit for nested lists and mappings. Azure ML's deepest schema has some ten levels."""
 
 MOST_VALUES = 500_000
 """Limit for keys and values. A pipeline with 10,000 steps has 200,000."""
 
 MOST_REPEATED = 50_000
-"""Limit for the keys and values that aliases repeat."""
+"""Limit for keys and values that aliases repeat."""
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -66,7 +66,7 @@ def load_file(path: Path) -> Any:
 
 
 def compose(text: str) -> yaml.Node | None:
-    """Return the nodes of a text, which have lines. Raise as `load` does."""
+    """Return the nodes of a text, which have line numbers. Raise as `load` does."""
     check(text)
     node: yaml.Node | None = yaml.compose(text, Loader=LOADER)
     return node
@@ -114,7 +114,7 @@ def _check(events: Iterable[yaml.Event]) -> None:
 
 
 def problem(path: Path, error: Exception) -> Problem:
-    """Return the problem for what `read` and `load` raise, with the line if it is known."""
+    """Return the problem for an exception of `read` or `load`, with the line if it is known."""
     file = shown(path)
     if isinstance(error, UnicodeDecodeError):
         fix = "save it as UTF-8, or name another file"

@@ -14,7 +14,7 @@ from allranks.sdk import internals, specs
 from allranks.sdk.paths import shown
 
 LAYOUT = ("instance_count", "process_count_per_instance")
-"""Settings of a job that runs a component, besides the component's inputs."""
+"""Settings of a job that runs a component, in addition to the component's inputs."""
 
 
 @dataclass(frozen=True)
@@ -25,18 +25,18 @@ class ComponentFile:
     component: Any
 
     def inputs(self) -> dict[str, str | None]:
-        """Return the names of the component's inputs, and of the layout's numbers, with their types."""
+        """Return the types of the component's inputs, and of the settings in `LAYOUT`, by name."""
         ports: dict[str, str | None] = {name: str(port.type) for name, port in self.component.inputs.items()}
         return {**dict.fromkeys(LAYOUT, "integer"), **ports}
 
     def given(self, name: str) -> Primitive | None:  # noqa: ARG002
-        """Return None: every input has a type, so that none is derived from its value."""
+        """Return None: no type is derived from a value, because every input has a type."""
         return None
 
     def build(self, values: Mapping[str, tuple[str, Primitive]]) -> Any:
         """Return the SDK's job with these values (type and value) for its inputs and its layout.
 
-        Raise InputError that lists the inputs that have no value.
+        Raise InputError with a problem for each input without a value.
         """
         ports = self.component.inputs
         missing = [
@@ -79,8 +79,8 @@ def read(path: Path) -> ComponentFile:
 
 
 def _set_instances(node: Any, count: int) -> None:
-    """Set the number of instances of a step, and of TensorFlow's workers if each instance has one."""
-    # New objects: the SDK shares those of the component.
+    """Set the number of instances of a step; also the number of TensorFlow's workers if each instance has one."""
+    # Copy the objects, because the SDK shares those of the component.
     before, node.resources = node.resources, copy.copy(node.resources) or internals.JobResourceConfiguration()
     node.resources.instance_count = count
     distribution = getattr(node, "distribution", None)
@@ -90,7 +90,7 @@ def _set_instances(node: Any, count: int) -> None:
 
 
 def _set_processes(node: Any, count: int) -> None:
-    """Set the number of processes on each instance. Raise InputError if the distribution always starts one."""
+    """Set the number of processes per instance. Raise InputError if the distribution always starts one."""
     distribution = getattr(node, "distribution", None)
     if hasattr(distribution, "process_count_per_instance"):
         node.distribution = copy.copy(distribution)

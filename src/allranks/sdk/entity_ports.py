@@ -10,8 +10,7 @@ from allranks.sdk import internals
 
 
 def plain(value: Any) -> Any:
-    """Return a value as plain Python: a binding as the text that the SDK would send, a member of an enumeration as its
-    value."""
+    """Return a value as plain Python: a binding as its text in a request, an enum member as its value."""
     if isinstance(value, Enum):
         return value.value
     if value is None or isinstance(value, (str, int, float, bool)):
@@ -38,7 +37,7 @@ def flat_definitions(inputs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def is_port(value: Any) -> bool:
-    """Return whether a value is a port, which the DSL can replace by anything."""
+    """Return whether a value is a port. Users can assign any object in place of one."""
     try:
         internals.declaration(value)
     except AttributeError:

@@ -1,8 +1,7 @@
 """List the files to upload: those of a component's code, or of an environment's build context.
 
-Snapshots, `allranks submit` and `allranks register` all use this list. It contains what azure-ai-ml
-would upload, with its interpretation of ignore files, except what `upload_exclusions` names. Links are followed,
-wherever they lead.
+Snapshots, `allranks submit` and `allranks register` all use this list. It contains the files that azure-ai-ml would
+upload, with its interpretation of ignore files, except those that `upload_exclusions` names. All links are followed.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from allranks.sdk.paths import shown
 from allranks.sdk.upload_exclusions import NAMES, NO_RULES, IgnoreRules, read_rules, rules_of
 
 MOST_FILES = 250_000
-"""Limit for a list, and for entries visited through links: links between folders can multiply files without end."""
+"""Limit for a list, and for entries visited through links, which can multiply files without end."""
 
 LINK_BACK = "a link back to a folder that it is in"
 _FIX = "remove it, or add it to .amlignore"
@@ -36,7 +35,7 @@ class LeftOut:
 
 
 _NAMED = 5
-"""How many names of one reason a line has."""
+"""Maximum number of names per reason in a message."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class FileList:
         return sum(path.stat().st_size for path in self.files.values())
 
     def left_out_text(self) -> str:
-        """Return what is left out in one line, by reason; "" if nothing is."""
+        """Return the excluded names by reason, in one line; "" if there are none."""
         by_reason: dict[str, list[str]] = {}
         for entry in self.left_out:
             by_reason.setdefault(entry.reason, []).append(entry.name)
@@ -64,7 +63,7 @@ class FileList:
         )
 
     def below(self, folder: str) -> FileList:
-        """Return the list with all names inside of a folder."""
+        """Return the list with all names moved into a folder."""
         files = {f"{folder}/{name}": path for name, path in self.files.items()}
         return FileList(files, tuple(LeftOut(f"{folder}/{entry.name}", entry.reason) for entry in self.left_out))
 
@@ -72,8 +71,8 @@ class FileList:
 def list_path(path: Path, where: str, without: Collection[Path] = ()) -> FileList:
     """Return the files that the SDK would upload of a folder or a file, except those that may not leave the machine.
 
-    where:   the place that messages name
-    without: folders to omit without listing them in `left_out`: those that snapshots are written to
+    where:   the place, for messages
+    without: folders of snapshots, which are omitted and not listed in `left_out`
 
     Raise InputError if a file cannot be read.
     """
@@ -87,9 +86,9 @@ def list_path(path: Path, where: str, without: Collection[Path] = ()) -> FileLis
 def list_merged(
     code: Path | None, includes: Sequence[Path], base: Path, scratch: Path, where: str, without: Collection[Path] = ()
 ) -> FileList:
-    """Return the files that the SDK would upload of code with additional includes, with the exceptions of `list_path`.
+    """Return the files that the SDK would upload of code with additional includes, except those that `list_path` omits.
 
-    code:     a folder or a file; None: only the includes
+    code:     a folder or a file; None for only the includes
     includes: folders, files, and archives to create (see `is_archive`)
     base:     the folder of the component's spec; its ignore file applies if there is no code
     scratch:  a folder for archives
@@ -126,8 +125,7 @@ def list_merged(
 
 
 def is_archive(include: Path) -> bool:
-    """Return whether an additional include is an archive that the SDK creates: `lib.zip` for an existing folder
-    `lib`."""
+    """Return whether the SDK creates an additional include as an archive: `lib.zip` of an existing folder `lib`."""
     return include.suffix == ".zip" and not include.exists() and include.with_suffix("").is_dir()
 
 
@@ -148,28 +146,28 @@ def copy_links(files: Mapping[str, Path], into: Path) -> None:
 class _Ignored:
     """The ignore files that apply in a folder.
 
-    rules:  each with the folder that its names are relative to
-    nested: whether ignore files of subfolders apply too, each to its own folder
+    rules:  pairs of the folder of an ignore file and its rules
+    nested: whether the ignore files of subfolders also apply, each to its folder
     """
 
     rules: tuple[tuple[str, IgnoreRules], ...] = ()
     nested: bool = False
 
     def inside(self, folder: Path) -> _Ignored:
-        """Return these ignore files together with the folder's own."""
+        """Return these ignore files and that of the folder."""
         rules = rules_of(folder)
         return replace(self, rules=(*self.rules, (str(folder), rules))) if rules.patterns else self
 
     def file_that_names(self, entry: _Entry, folder: bool) -> str:
         """Return the name of the ignore file that excludes a file or a whole folder; "" if there is none.
 
-        Without nesting, the SDK matches each file by the real path of its folder. The path in the list is matched too,
+        Without nesting, the SDK matches each file by the real path of its folder. The path in the list is also matched,
         so that a copy of the listed files gives the same list.
         """
         paths = {str(entry.path)} if self.nested else {str(entry.path), entry.real}
         for base, rules in self.rules:
             for name in (os.path.relpath(path, base) for path in paths if rules.patterns):
-                # The SDK matches folders by themselves only if ignore files are nested.
+                # The SDK only matches folders if ignore files are nested.
                 if (folder and rules.exclude_all_in(name)) or ((self.nested or not folder) and rules.exclude(name)):
                     return rules.file
         return ""
@@ -180,9 +178,9 @@ class _Entry:
     """A file or folder to visit.
 
     name:    in the list
-    real:    its real path, except that a link at its end is not resolved
-    parents: the folders that contain it, by device and inode
-    linked:  whether one of these is a link
+    real:    its real path, with a link at the end unresolved
+    parents: the enclosing folders, by device and inode
+    linked:  whether one of them is a link
     """
 
     path: Path
@@ -194,13 +192,13 @@ class _Entry:
 
 
 def _listed(path: Path, name: str, ignored: _Ignored, where: str, without: Collection[Path]) -> FileList:
-    """Return the files to upload of a path. name: its name in the list; "" for the root folder of the list."""
+    """Return the files to upload of a path. name: its name in the list; "" for the root folder"""
     root = os.path.realpath(path if path.is_dir() else path.parent)
-    if os.path.realpath(path) == os.sep:  # reading it up to the limit of files would take minutes
+    if os.path.realpath(path) == os.sep:  # listing files up to the limit would take minutes
         found = "/ is the whole file system of this machine"
         raise InputError(Problem(where, found, "a folder with code", "correct the path of the code"))
     walk = _Walk(root, frozenset(os.path.realpath(folder) for folder in without))
-    # The path itself may be a link that leads anywhere.
+    # The path itself may be a link to any folder.
     walk.all_below(_Entry(path, name, os.path.realpath(path), ignored))
     if walk.problems:
         expected = "files that can be read"
@@ -209,9 +207,9 @@ def _listed(path: Path, name: str, ignored: _Ignored, where: str, without: Colle
 
 
 class _Walk:
-    """A traversal of a folder. Only regular files are opened, and no folder is entered from within itself.
+    """A traversal of a folder. It opens only regular files, and never enters a folder from within itself.
 
-    root: its real path
+    root: the real path of the folder
     """
 
     def __init__(self, root: str, without: Collection[str]) -> None:
@@ -258,7 +256,7 @@ class _Walk:
             self._add_file(entry)
 
     def _why_left(self, target: str) -> str:
-        """Return why a link to the target is left out, by the names on the way to it; "" if it is not."""
+        """Return why a link to the target is excluded, by the names on the path to it; "" if it is not."""
         parts = os.path.relpath(target, os.path.commonpath((self.root, target))).split(os.sep)
         return next(filter(None, (upload_exclusions.why_name(part, folder=True) for part in parts)), "")
 
@@ -285,7 +283,7 @@ class _Walk:
     def _add_file(self, entry: _Entry) -> None:
         info = entry.path.stat()
         if not stat.S_ISREG(info.st_mode):
-            # Opening a pipe would block until its other end is opened.
+            # Opening a FIFO would block.
             raise OSError(0, "it is not a regular file", str(entry.path))
         reasons = (upload_exclusions.why_file(path) for path in {entry.path, Path(os.path.realpath(entry.path))})
         if reason := next((reason for reason in reasons if reason), ""):
@@ -298,7 +296,7 @@ class _Walk:
 
 
 def _without_ignored(merged: FileList) -> FileList:
-    """Return the merged folder without the files that its own ignore file excludes."""
+    """Return the merged list without the files that its ignore file excludes."""
     file = next((merged.files[name] for name in NAMES if name in merged.files), None)
     if file is None:
         return merged
@@ -309,7 +307,7 @@ def _without_ignored(merged: FileList) -> FileList:
 
 
 def _packed(files: Mapping[str, Path], root: str, scratch: Path, name: str) -> Path:
-    """Create an archive as the SDK does, but without file times: equal content gives equal archives."""
+    """Create an archive like the SDK, but without file times, so that equal content gives equal archives."""
     path = scratch / f"{len(os.listdir(scratch))}-{name}"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr(zipfile.ZipInfo(f"{root}/", _EARLIEST_TIME), b"")

@@ -1,13 +1,12 @@
-"""The parts of azure-ai-ml that allranks uses, among them all private ones, so that a new version of it is checked in
-one place. No room but this one imports azure-ai-ml.
+"""The parts of azure-ai-ml that allranks uses, including all private ones, so that a new version is checked in one
+place.
 
 The SDK has no public way to read a node's bindings, to build the code that it uploads, or to list the steps of a run.
-The upper bound of azure-ai-ml in pyproject.toml is the version that `tests/sdk/test_internals.py` was run with: a test
-of each part fails when a new version changes it.
+The upper bound of azure-ai-ml in pyproject.toml is the version with which `tests/sdk/test_internals.py` passes. Each
+part has a test there, which fails if a new version changes the part.
 
-Classes, functions and modules are attributes of this module, imported when they are first used: ``internals.LoopNode``.
-What the SDK keeps in private attributes and methods is read and set by the functions below. No other module names a
-private part.
+Classes, functions and modules are attributes of this module, imported on first use: ``internals.LoopNode``. Private
+attributes and methods are used by the functions below, and by no other module.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from urllib.parse import parse_qs, urlsplit
 _SDK = "azure.ai.ml"
 
 PARTS = {
-    # What files and folders become when they are uploaded
+    # Uploads
     "AdditionalIncludes": f"{_SDK}.entities._component._additional_includes:AdditionalIncludes",
     "Code": f"{_SDK}.entities._assets._artifacts.code:Code",
     "ComponentCodeMixin": f"{_SDK}.entities._component.code:ComponentCodeMixin",
@@ -121,9 +120,9 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
 
 
 def _own(attribute: str) -> Callable[..., Any]:
-    """Return a function that returns an object's own attribute, by default None.
+    """Return a function that returns an attribute of an object, by default None.
 
-    Nodes are attribute dictionaries: `getattr` returns a value for any name.
+    Nodes are attribute dictionaries, for which `getattr` returns a value for any name.
     """
     return lambda owner, default=None: vars(owner).get(attribute, default)
 
@@ -136,48 +135,48 @@ def _setter(attribute: str) -> Callable[[Any, Any], None]:
 
 
 def data(port: Any) -> Any:
-    """Return what a port is bound to: a literal, an Input or Output, a binding. Return None if it is not a port."""
+    """Return the value of a port: a literal, an Input or Output, or a binding; None for anything else."""
     return getattr(port, "_data", None)
 
 
 declaration = attrgetter("_meta")
-"""The Input or Output that declares a port; None if its component is unknown."""
+"""The Input or Output that declares a port; None if the component is unknown."""
 mode, set_mode = attrgetter("_mode"), _setter("_mode")
 """The mode that a node sets for a port; None if it sets none."""
 port_type = attrgetter("_type")
-"""The type that the SDK infers for an output that is not declared."""
+"""The type that the SDK infers for an undeclared output."""
 port_name: Callable[[Any], str] = attrgetter("_port_name")
 """The name of an output within its node."""
 owner = attrgetter("_owner")
 """The node that an output belongs to."""
 bound_output = _own("_binding_output")
-"""The output of a node that a pipeline's output was bound to; None if it was not bound by the DSL."""
+"""The output of a node to which the DSL bound a pipeline's output; None if it did not."""
 
 # Nodes and jobs
 
 component = _own("_component")
-"""The component of a node, or its id; the default for what has none."""
+"""The component of a node, or its id; the default if there is none."""
 component_key = methodcaller("_get_component_attr_name")
 """The key that names the component of a node: component, trial or task."""
 replace_component = _setter("_component")
-"""Give a node a component with the same inputs and outputs; the node's bindings stay."""
+"""Set the component of a node to one with the same inputs and outputs. The bindings do not change."""
 
 
 rest_object = methodcaller("_to_rest_object")
-"""A node in its request."""
+"""The request body of a node."""
 schema_context = methodcaller("_default_context")
-"""What the schema of an entity depends on, besides its class."""
+"""The context of the schema of an entity, on which it depends besides the class."""
 validation_schema = attrgetter("_schema_for_validation")
 """A new schema of an entity."""
 
 
 def source(port: Any) -> Any:
-    """Return the node whose output a port is bound to in the DSL; None for any other value."""
+    """Return the node to whose output the DSL bound a port; None for any other value."""
     return getattr(data(port), "_owner", None) if isinstance(data(port), __getattr__("NodeOutput")) else None
 
 
 def is_binding(value: Any) -> bool:
-    """Return whether a value is a binding to the pipeline: the DSL's object or a text."""
+    """Return whether a value is a binding to the pipeline: an object of the DSL, or a text."""
     if isinstance(value, str):
         return re.search(r"\$\{\{\s*parent\.", value) is not None
     kinds = tuple(__getattr__(name) for name in ("PipelineInput", "NodeOutput", "PipelineExpression"))
@@ -185,7 +184,7 @@ def is_binding(value: Any) -> bool:
 
 
 def declare(node: Any, name: str, port: Any) -> None:
-    """Declare an Input or an Output in a copy of a node's component, which is not registered."""
+    """Declare an Input or an Output in an unregistered copy of a node's component."""
     own = copy(node._component)
     if isinstance(port, __getattr__("Input")):
         own._inputs = {**own.inputs, name: port}
@@ -195,14 +194,14 @@ def declare(node: Any, name: str, port: Any) -> None:
 
 
 def nodes_being_built() -> list[Any] | None:
-    """Return the nodes so far of the innermost function with @pipeline that is being called; None outside of one."""
+    """Return the nodes so far of the innermost running function with @pipeline; None outside of one."""
     builder = __getattr__("builders").top()
     return None if builder is None else builder.nodes
 
 
 def as_pipeline_job(node: Any) -> tuple[Any, frozenset[str]]:
-    """Return a pipeline component's node as the job that the client makes of it, with all of the node's inputs, and the
-    names of those that the client leaves out: it takes 0, False and "" for inputs that are not given."""
+    """Return the job that the client creates from a pipeline component's node, with all inputs of the node, and the
+    names of the inputs that the client drops because they are 0, False or ""."""
     job = node._to_job()
     dropped = {name: value for name, value in node._job_inputs.items() if not value and value is not None}
     for name, value in dropped.items():
@@ -213,11 +212,11 @@ def as_pipeline_job(node: Any) -> tuple[Any, frozenset[str]]:
 resources = _own("_resources")
 """The resources that a node sets itself; None if it sets none."""
 given_ports = attrgetter("_job_inputs", "_job_outputs")
-"""The inputs and the outputs that are given to a node, including those that its component does not have."""
+"""The inputs and the outputs that are set on a node, including those that its component does not declare."""
 
 
 def sweep_node(job: Any) -> Any:
-    """Return a sweep job as a node of a pipeline, whose trial is a component with the job's inputs and outputs."""
+    """Return a sweep job as a node of a pipeline. Its trial becomes a component with the job's inputs and outputs."""
     job._override_missing_properties_from_trial()
     component = job.trial
     if not isinstance(component, __getattr__("CommandComponent")):
@@ -232,12 +231,10 @@ def sweep_node(job: Any) -> Any:
 
 
 def build_input(job: Any, name: str, declared: Any, value: Any) -> Any:
-    """Return a new input of a job."""
     return job._build_input(name, declared, value)
 
 
 def build_output(node: Any, name: str, declared: Any = None) -> Any:
-    """Return a new output of a node."""
     return node._build_output(name, declared, None)
 
 
@@ -245,9 +242,9 @@ set_outputs = _setter("_outputs")
 status, set_status = _own("_status"), _setter("_status")
 """The status of a job; None before it is submitted."""
 set_id, set_path, set_provisioning_state = _setter("_id"), _setter("_path"), _setter("_provisioning_state")
-"""Set what the service gives an asset or a compute."""
+"""Set values that the service assigns to an asset or a compute."""
 is_swept = _own("_swept")
-"""Whether a sweep was made of a command."""
+"""Whether a sweep was created from a command."""
 pipeline_builder = _own("_pipeline_builder")
 """The builder of a function with @pipeline; None for any other function."""
 set_enabled = _setter("_is_enabled")
@@ -256,7 +253,7 @@ set_enabled = _setter("_is_enabled")
 # Components and environments
 
 is_anonymous = attrgetter("_is_anonymous")
-"""Whether a component or an environment has no name of its own."""
+"""Whether a component or an environment has no name."""
 
 
 def source_path(asset: Any) -> str:
@@ -275,15 +272,15 @@ def is_mldesigner_component(value: Any) -> bool:
 
 
 component_function = attrgetter("_func")
-"""The function that creates nodes of a component. Each call of the component would make it anew."""
+"""The function that creates nodes of a component. Calling the component would create the function each time."""
 code_text = methodcaller("_get_origin_code_in_str")
-"""The code of a component as its file has it."""
+"""The code of a component as written in its file."""
 code_base = methodcaller("_get_base_path_for_code")
 """The folder that the code of a component is relative to."""
 
 
 def includes_configs(component: Any) -> Any:
-    """Return the additional includes of a component as its file has them; none for a kind that has no such key."""
+    """Return the additional includes of a component as written in its file."""
     return getattr(component, "_get_all_additional_includes_configs", list)()
 
 
@@ -294,22 +291,22 @@ def includes(code: Any) -> Any:
 
 
 def resolved_includes(additional: Any) -> list[Path]:
-    """Return the paths of AdditionalIncludes, with those of artifacts downloaded."""
+    """Return the paths of AdditionalIncludes. Download artifacts."""
     return [Path(path) for path in additional._get_resolved_additional_include_configs()]
 
 
 validate_first_and_last = methodcaller("_validate_init_finalize_job")
 """The SDK's validation of a pipeline's `on_init` and `on_finalize`."""
 validate_compute = methodcaller("_validate_compute_is_set")
-"""The SDK's validation that a pipeline job, or each of its steps, has a compute."""
+"""The SDK's validation that each step of a pipeline job has a compute."""
 validate = methodcaller("_validate")
 """The SDK's validation of a component."""
 as_dict = methodcaller("_to_dict")
-"""A component as the dictionary of its YAML file."""
+"""The YAML of a component as a dictionary."""
 
 
 def ignored_patterns(file: Path) -> list[str]:
-    """Return the lines of an ignore file that have patterns. Raise OSError or ValueError if it cannot be read."""
+    """Return the lines with patterns of an ignore file. Raise OSError or ValueError if it cannot be read."""
     return list(__getattr__("IgnoreFile")(file)._get_ignore_list())
 
 
@@ -321,8 +318,9 @@ def schema(path: str) -> Any:
 
 def rest_response(request: Any, content: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Any:
     """Return a complete response of azure-core to a request. content: JSON, unless the headers name another type"""
-    from azure.core.rest._http_response_impl import HttpResponseImpl  # 0.1 s
-    from azure.core.utils import case_insensitive_dict  # 0.1 s
+    # azure.core takes 0.1 s to import.
+    from azure.core.rest._http_response_impl import HttpResponseImpl
+    from azure.core.utils import case_insensitive_dict
 
     response = HttpResponseImpl(
         request=request,
@@ -343,17 +341,17 @@ def rest_response(request: Any, content: bytes, status: int = 200, headers: Mapp
 
 
 def run_details(client: Any, name: str) -> Any:
-    """Return what run history knows of a job. `jobs.get` returns neither times nor reasons nor logs."""
+    """Return the run history of a job. `jobs.get` returns neither times nor reasons nor logs."""
     return _run_history(client).get_run_details(name)
 
 
 def _run_history(client: Any) -> Any:
     """Return the SDK's client for run history.
 
-    The SDK takes any response for the list of addresses: after a refusal it raises KeyError (azure-ai-ml 1.35.2,
-    `JobOperations._get_workspace_url`). Raise HttpResponseError instead.
+    Raise HttpResponseError if the list of addresses cannot be read. The SDK parses any response, and raises KeyError if
+    the request is refused (azure-ai-ml 1.35.2, `JobOperations._get_workspace_url`).
     """
-    from azure.core.exceptions import HttpResponseError  # 0.1 s
+    from azure.core.exceptions import HttpResponseError  # azure.core takes 0.1 s to import
 
     jobs = client.jobs
     if not jobs._api_base_url:
@@ -368,10 +366,10 @@ def _run_history(client: Any) -> Any:
 
 
 def child_runs(client: Any, name: str) -> Iterator[Any]:
-    """Yield what run history knows of the steps of a job.
+    """Yield the run history of the steps of a job.
 
-    Pages are requested one by one: the SDK's own iterator continues only with a `nextLink`, and run history may return
-    only a continuation token (azure-ai-ml 1.35.2, `RunsOperations.get_child`).
+    The SDK's iterator only continues with a `nextLink`, but run history may return only a continuation token
+    (azure-ai-ml 1.35.2, `RunsOperations.get_child`), so pages are requested one by one.
     """
     scope, operation = client.jobs._operation_scope, _run_history(client)._operation
     where = (scope.subscription_id, scope.resource_group_name, client.workspace_name, name)
@@ -386,7 +384,7 @@ def child_runs(client: Any, name: str) -> Iterator[Any]:
 
 
 def _continuation(body: Mapping[str, Any]) -> str | None:
-    """Return the token for the page after this one; None if it is the last."""
+    """Return the token of the next page; None for the last page."""
     query = parse_qs(urlsplit(str(body.get("nextLink") or "")).query)
     tokens = [value for key, values in query.items() if "continuation" in key.lower() for value in values]
     return body.get("continuationToken") or next(iter(tokens), None)
@@ -395,7 +393,7 @@ def _continuation(body: Mapping[str, Any]) -> str | None:
 def studio_url(job: str) -> str:
     """Return the page of a job in the studio of the current cloud. job: its ARM id
 
-    The cloud is that of the variable AZUREML_CURRENT_CLOUD, or of ARM_CLOUD_METADATA_URL.
+    The cloud is set by the variable AZUREML_CURRENT_CLOUD or ARM_CLOUD_METADATA_URL.
     """
     page = str(__getattr__("studio_url_from_job_id")(job) or "")
     # The address of the studio ends with a slash in the SDK's table of clouds.
@@ -403,7 +401,7 @@ def studio_url(job: str) -> str:
 
 
 def requests(client: Any) -> Any:
-    """Return the client's pipeline of HTTP requests, which repeats those that fail for a short time."""
+    """Return the client's pipeline of HTTP requests, which retries transient failures."""
     return __getattr__("requests_with_retry")(requests_pipeline=client._requests_pipeline)
 
 
@@ -413,6 +411,6 @@ def component_version(client: Any, name: str, version: str) -> Any:
 
 
 def datastore_id(datastore: str | None, scope: Any) -> Any:
-    """Return the id of a datastore, of the default one for None."""
+    """Return the id of a datastore. datastore: None for the default one"""
     artifacts = __getattr__("artifacts")
     return artifacts.get_datastore_arm_id(artifacts._get_datastore_name(datastore_name=datastore), scope)

@@ -1,10 +1,11 @@
 """Import azure-ai-ml without the parts that only talk to Azure.
 
-Most of its time is for clients, transports, storage, cryptography, and the YAML of workspaces and endpoints, which
-reading a pipeline never uses. While the SDK is imported, such a deferred module is replaced by an empty one, and each
-name that another module imports from it by a `Placeholder`, which loads the real module when it is first used. Users do
-not see that: afterwards, a deferred module can be imported as any other, and the packages that users import from
-contain no placeholders.
+Most of the import time is spent on clients, transports, storage, cryptography, and the YAML of workspaces and
+endpoints, which reading a pipeline never uses. While the SDK is imported, such a deferred module is replaced by an
+empty one, and each name that another module imports from it by a `Placeholder`, which loads the real module on first
+use. This is
+invisible to users: afterwards, a deferred module can be imported like any other, and the packages that users import
+from contain no placeholders.
 
 `allranks check` of the image pipeline takes 2.7 s, and 3.9 s with the whole SDK, on two slow cores.
 """
@@ -57,8 +58,8 @@ DEFERRED = frozenset(
         "msrest.service_client",
     }
 )
-"""Modules, with all modules inside, that are loaded when something in them is first used. None of them defines an
-exception that another module catches, and no name of theirs is needed while the SDK is imported."""
+"""Modules that are loaded on first use, including their submodules. None defines an exception that another module
+catches, and none is needed while the SDK is imported."""
 
 _PUBLIC = (
     SDK,
@@ -67,7 +68,7 @@ _PUBLIC = (
     f"{SDK}._restclient.arm_ml_service.models",
     "msrest",
 )
-"""Packages that contain names of deferred modules for others to import. Their own functions do not use these names."""
+"""Packages that re-export names of deferred modules, but do not use them in their own functions."""
 
 _LEFT_BY_SDK = {
     "http": ("client", "cookiejar", "cookies", "server"),
@@ -75,14 +76,15 @@ _LEFT_BY_SDK = {
     "urllib": ("error", "parse", "request", "response"),
     "wsgiref": ("handlers", "headers", "util"),
 }
-"""By package of the standard library, what the whole SDK imports of it, and a user's file may use without an import."""
+"""Submodules of the standard library that the whole SDK imports, so that a user's file may use them without an
+import."""
 
 _CLIENT = (f"{SDK}._ml_client", f"{SDK}.operations")
-"""Modules that only a program imports which talks to Azure."""
+"""Modules that are only imported by programs that talk to Azure."""
 
 
 class _Completion:
-    """Replaces all placeholders as soon as a program imports the client, which no longer saves anything."""
+    """Replaces all placeholders as soon as a program imports the client, since deferral then saves nothing."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> None:  # noqa: ARG002
         if name in _CLIENT:
@@ -91,14 +93,14 @@ class _Completion:
 
 
 def import_sdk() -> None:
-    """Import azure-ai-ml, with deferred modules if its version permits that."""
+    """Import azure-ai-ml, with deferred modules if its version permits it."""
     before = set(sys.modules)
     try:
         with DeferredImports(DEFERRED):
             importlib.import_module(SDK)
-    except Exception:  # a version of another structure
+    except Exception:  # a version with another structure
         for name in set(sys.modules) - before:
-            if _is_of(name):
+            if _is_deferred_package(name):
                 forget(name)
         importlib.import_module(SDK)
         return
@@ -148,14 +150,14 @@ def _resolve_on_use(module: ModuleType) -> None:
 def _complete() -> None:
     """Replace each placeholder in the namespaces of the SDK by the real object."""
     for name, module in list(sys.modules.items()):
-        if not _is_of(name):
+        if not _is_deferred_package(name):
             continue
         for key, value in list(vars(module).items()):
             if type(value) is Placeholder:
-                with contextlib.suppress(ImportError, AttributeError):  # its first use reports that
+                with contextlib.suppress(ImportError, AttributeError):  # the first use raises it again
                     vars(module)[key] = value.resolve()
 
 
-def _is_of(name: str) -> bool:
+def _is_deferred_package(name: str) -> bool:
     """Return whether a module belongs to the packages that have deferred modules."""
     return any(name == package or name.startswith(f"{package}.") for package in (SDK, "msrest"))

@@ -1,15 +1,21 @@
 """Run a Jupyter notebook's cells in order, as "Run all" does, without IPython.
 
-Lines in IPython's own syntax are skipped: shell lines (``!pip install``), help (``name?``) and magics, except for
-those that a later cell may need: ``%%writefile``, ``%run``, ``%cd``, ``%time``, and ``%%time`` and ``%%capture``, whose
-cells are run. IPython's own transformer takes 0.36 s to import, and joins continued lines, after which an error names a
-wrong line of its cell (measured with IPython 9).
+Lines in IPython's syntax are skipped: shell lines (``!pip install``), help (``name?``) and magics, except those that a
+later cell may need: ``%%writefile``, ``%run``, ``%cd``, ``%time``, and ``%%time`` and ``%%capture``, whose cells are
+run. IPython's transformer is not used: it takes 0.36 s to import, and joins continued lines, so that errors name wrong
+lines (measured with IPython 9).
+
+Notebooks often download data or plot results around the cells that make the job. Statements that need a package, a
+network or a file which this machine lacks are skipped. The names that a skipped statement would have set are removed,
+so that no later statement uses an earlier value in their place: it is skipped as well. So is a statement that fails
+after them outside of azure-ai-ml, since it may read what they would have written.
 
 The format is nbformat 4: https://nbformat.readthedocs.io/en/latest/format_description.html
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib.util
 import json
@@ -18,16 +24,17 @@ import os
 import re
 import shlex
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from types import MappingProxyType, ModuleType
+from types import CodeType, MappingProxyType, ModuleType
 from typing import Any
 
-from allranks.errors import InputError, Problem
-from allranks.sdk import light_import
+from allranks.errors import InputError, Level, Problem
+from allranks.sdk import internals, light_import, user_code
 from allranks.sdk.paths import shown
-from allranks.sdk.skipped_statements import SkippedStatements
 from allranks.sdk.user_code import cell_file, line
 
 _MAGIC = "_allranks_magic"
@@ -69,15 +76,15 @@ def cells(path: Path) -> list[Cell]:
     language = _object(metadata, "kernelspec").get("language") or _object(metadata, "language_info").get("name")
     if language and str(language).lower() not in ("python", "ipython"):
         raise InputError(Problem(shown(path), f"its cells are in {language}", "a notebook of Python"))
-    return [
-        Cell(number, _text(cell.get("source", "")))
-        for number, cell in enumerate(listed, 1)
-        if cell.get("cell_type") == "code"
-    ]
+    # The source is a text, or a list of lines.
+    sources = {
+        number: cell.get("source", "") for number, cell in enumerate(listed, 1) if cell.get("cell_type") == "code"
+    }
+    return [Cell(number, "".join(map(str, source))) for number, source in sources.items()]
 
 
 def _object(tree: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return the object of that name; an empty one if it is missing or something else."""
+    """Return the object of that name; an empty one if it is missing or not an object."""
     value = tree.get(name)
     return value if isinstance(value, dict) else {}
 
@@ -90,8 +97,8 @@ def run(
 ) -> None:
     """Run the cells in order in the module's namespace. Their exceptions are not caught.
 
-    skipped:    receives the statements that this machine cannot execute; None: they raise
-    after_cell: is called after each cell
+    skipped:    records the statements that this machine cannot execute; None to let them raise
+    after_cell: called after each cell
 
     Raise InputError if the file is not a Python notebook.
     """
@@ -132,8 +139,8 @@ def _run_cell(cell: Cell, path: Path, namespace: dict[str, Any], skipped: Skippe
 def _compiled(source: str, file: str) -> tuple[Any, str]:
     """Return a cell's compiled code, and its text as Python.
 
-    Lines in IPython's syntax are replaced without changing line numbers. Lines that Python accepts are not changed,
-    such as lines of a string that begin with %. Raise SyntaxError for lines that neither accepts.
+    Lines in IPython's syntax are replaced without changing line numbers. Lines that Python accepts, such as lines of a
+    string that begin with %, do not change. Raise SyntaxError for any other line.
     """
     lines = source.split("\n")
     while True:
@@ -141,19 +148,12 @@ def _compiled(source: str, file: str) -> tuple[Any, str]:
         try:
             return compile(text, file, "exec", dont_inherit=True), text
         except SyntaxError as error:
-            place = _replaceable(lines, error.lineno or 1)
+            # Python may report a line below an unclosed bracket or quote.
+            above = reversed(range(min(error.lineno or 1, len(lines))))
+            place = next((at for at in above if _LINE_MAGIC.fullmatch(lines[at]) or _HELP.fullmatch(lines[at])), None)
             if place is None:
                 raise
             _replace(lines, place)
-
-
-def _replaceable(lines: list[str], number: int) -> int | None:
-    """Return the index of the line that Python rejected, or of the nearest replaceable line above it, since Python may
-    report a bracket or quote that was not closed before; None if there is none."""
-    for place in range(min(number, len(lines)) - 1, -1, -1):
-        if _LINE_MAGIC.fullmatch(lines[place]) or _HELP.fullmatch(lines[place]):
-            return place
-    return None
 
 
 def _replace(lines: list[str], place: int) -> None:
@@ -213,16 +213,12 @@ def _expanded(text: str, namespace: dict[str, Any]) -> str:
     return re.sub(r"\$(\w+)", lambda match: str(namespace.get(match[1], match[0])), text)
 
 
-def _text(source: Any) -> str:
-    return "".join(map(str, source)) if isinstance(source, list) else str(source)
-
-
 def _do_nothing(*arguments: Any, **options: Any) -> None:
     """Do nothing, in place of a function that displays output."""
 
 
 class _Shell:
-    """The result of `get_ipython()`: every method does nothing."""
+    """The result of `get_ipython()`, whose methods do nothing."""
 
     config: Mapping[str, Any] = MappingProxyType({})  # the SDK reads the running kernel from it
 
@@ -255,3 +251,109 @@ def _module_attribute(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
     return _do_nothing
+
+
+_COMMAND = "os.system"
+_LACKS = {"ConnectionError", "TimeoutError", "URLError", "gaierror", "ProxyError", "ImportError", "CalledProcessError"}
+"""Names of exceptions, or of their bases, that are raised if this machine lacks a package, a network or a program."""
+
+
+@dataclass(frozen=True)
+class SkippedStatements:
+    """The statements of a notebook that were skipped.
+
+    applies:  returns whether statements may be skipped now; otherwise their exceptions are raised
+    problems: why each statement cannot be executed here; a warning for an import that nothing has used
+    lost:     index of the problem by the names that were not set; _COMMAND for a failed command
+    shell:    places of shell lines, which are never executed
+    """
+
+    path: Path
+    applies: Callable[[], bool]
+    problems: list[Problem] = field(default_factory=list)
+    lost: dict[str, int] = field(default_factory=dict)
+    shell: list[str] = field(default_factory=list)
+
+    def run(self, code: CodeType, text: str, file: str, namespace: dict[str, Any]) -> None:
+        """Execute the code of a cell, except statements that this machine cannot execute.
+
+        text: the cell as Python
+        file: the name under which it was compiled
+        """
+        statements = ast.parse(text).body
+        future = [each for each in statements if isinstance(each, ast.ImportFrom) and each.module == "__future__"]
+        while True:
+            try:
+                with internals.replaced(os, "system", partial(self._system, os.system)):
+                    exec(code, namespace)
+                return
+            except Exception as error:
+                frames = traceback.extract_tb(error.__traceback__)
+                line = next(frame.lineno or 0 for frame in frames if frame.filename == file)
+                failed = [each for each in statements if _first(each) <= line <= (each.end_lineno or 0)]
+                if not self._skip(error, all(isinstance(each, (ast.Import, ast.ImportFrom)) for each in failed)):
+                    raise
+                for name in {name for each in failed for name in _set_by(each)}:
+                    self.lost[name] = self.lost.get(getattr(error, "name", ""), len(self.problems) - 1)
+                    namespace.pop(name, None)
+                statements = [each for each in statements if _first(each) > line]
+                code = compile(ast.Module([*future, *statements], []), file, "exec", dont_inherit=True)
+
+    def required(self) -> list[Problem]:
+        """Return the problems of skipped statements whose results may be needed."""
+        return [problem for problem in self.problems if problem.level is not Level.WARNING]
+
+    def _system(self, system: Callable[[str], int], command: str) -> int:
+        """Run a command like `os.system`. Record a failure, which may make a later statement raise."""
+        code = system(command)
+        if code and self.applies():
+            self.lost[_COMMAND] = len(self.problems)
+            where = str(user_code.caller(sys._getframe(1), self.path))
+            found = f"the command {command} ended with exit code {os.waitstatus_to_exitcode(code)}"
+            self.problems.append(Problem(where, found, code="file-fails", level=Level.WARNING))
+        return code
+
+    def _skip(self, error: Exception, imports: bool) -> bool:
+        """Return whether to skip the statement that raised. Add the reason, unless it is known."""
+        if not self.applies():
+            return False
+        innermost = traceback.extract_tb(error.__traceback__)[-1]
+        is_raised = user_code.is_users(innermost.filename) and (innermost.line or "").startswith("raise ")
+        used = error.name if isinstance(error, NameError) else _COMMAND if is_raised else None
+        if used in self.lost:
+            index = self.lost[used]
+            self.problems[index] = replace(self.problems[index], level=Level.MACHINE)
+            return True
+        problem = user_code.problem(error, self.path)
+        is_own = used or is_raised or any(part in innermost.filename for part in ("/azure/ai/ml/", "/allranks/sdk/"))
+        if isinstance(error, FileNotFoundError) and (self.shell or self.required()):
+            fix = f"run the shell lines that make it: {self.shell[-1]}" if self.shell else problem.fix
+            problem = replace(problem, fix=fix)
+        elif not _is_of_machine(error) and (is_own or not self.required()):
+            return False
+        self.problems.append(replace(problem, level=Level.WARNING if imports else Level.MACHINE))
+        return True
+
+
+def _is_of_machine(error: BaseException | None) -> bool:
+    while error is not None:
+        if _LACKS & {kind.__name__ for kind in type(error).__mro__}:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _first(statement: ast.stmt) -> int:
+    """Return the first line of a statement, with its decorators."""
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(each.lineno for each in decorators)])
+
+
+def _set_by(statement: ast.stmt) -> Iterator[str]:
+    for node in ast.walk(statement):
+        if isinstance(node, ast.alias):
+            yield node.asname or node.name.partition(".")[0]
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name

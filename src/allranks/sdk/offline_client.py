@@ -1,8 +1,8 @@
 """An `MLClient` that answers from this machine while a user's file is read, without contacting a workspace.
 
 Entities that the file registers can be looked up; jobs that it submits are recorded, not run; a compute target is this
-machine. Every other call returns a placeholder for what only a workspace knows. A `get` raises `ResourceNotFoundError`
-if the file catches it in order to create what is missing.
+machine. Every other call returns `Unknown`, a placeholder for what only a workspace knows. A `get` raises
+`ResourceNotFoundError` if the file catches it in order to create what is missing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from typing import Any
 
 from allranks.hardware.sizes import sizes
 from allranks.sdk import internals, user_code
-from allranks.sdk.offline_values import Asset, Component, Unknown
 from allranks.sdk.session import entry
 
 Find = Callable[[str], Path | None]
@@ -31,6 +30,16 @@ Find = Callable[[str], Path | None]
 
 _CLIENT_MODULE = internals.PARTS["client"]
 _THIS_MACHINE = "this-machine"
+_COLLECTION_OF = {
+    "Job": "jobs",
+    "Component": "components",
+    "Environment": "environments",
+    "Data": "data",
+    "Model": "models",
+    "Compute": "compute",
+    "JobSchedule": "schedules",
+}
+"""The collection in which `MLClient.create_or_update` stores an entity, by the SDK's class names."""
 _COLLECTIONS = ("components", "environments", "models", "data")
 _WORKSPACE = (
     "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/offline/providers/"
@@ -43,9 +52,9 @@ _FINISHED = "Completed"
 class Workspace:
     """The jobs that a file submits and the entities that it creates while it is read.
 
-    submitted:  the jobs, each once, in order
-    on_submit:  is called with each job that is submitted, as it is then
-    registered: the last created entity by (collection such as ``environments``, name)
+    submitted:  submitted jobs, each once, in order
+    on_submit:  called with each job in its state at submission
+    registered: (collection such as ``environments``, name) -> the last created entity
     """
 
     path: Path
@@ -56,7 +65,7 @@ class Workspace:
     _changes: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def submit(self, job: Any, settings: dict[str, Any]) -> Any:
-        """Record a job, and return it as completed."""
+        """Record a job, and mark it as completed."""
         for name in ("description", "compute", "tags", "experiment_name"):
             if settings.get(name) is not None:
                 setattr(job, name, settings[name])
@@ -71,7 +80,8 @@ class Workspace:
         return job
 
     def identify(self, entity: Any, collection: str, registry: str | None, name: Any) -> None:
-        """Give a created asset the id that the service would give it, or for Azure ML one without its workspace."""
+        """Set the id of a created asset as the service would do; without the workspace if the job is sent to Azure
+        ML."""
         if not entity.id and name:
             scope = f"azureml://registries/{registry}" if registry else _WORKSPACE
             is_for_azure = self.find is None and not registry
@@ -80,25 +90,20 @@ class Workspace:
             self._changes.callback(internals.set_id, entity, None)
 
     def restore(self) -> None:
-        """Restore the jobs' own names and states, and the assets' ids: placeholders are not sent to Azure ML."""
+        """Restore the names and states of jobs, and the ids of assets: placeholders must not be sent to Azure ML."""
         self._changes.close()
-
-
-def offline(workspace: Workspace) -> contextlib.AbstractContextManager[None]:
-    """Replace every MLClient and credential that is imported inside of the block: they answer from this machine."""
-    return replaced_clients(client_class(workspace))
 
 
 @contextlib.contextmanager
 def replaced_clients(client: type) -> Iterator[None]:
-    """Replace the class MLClient, and every credential, for what is imported inside of the block."""
+    """Replace the class MLClient, and each credential, that is imported inside of the block."""
     azure: Any = importlib.import_module("azure")
-    import azure.ai.ml as sdk  # 1 s, and a session has imported it
+    import azure.ai.ml as sdk  # takes 1 s to import, and a session has imported it
 
     identity = _identity()
     module = sys.modules.get(_CLIENT_MODULE) or ModuleType(_CLIENT_MODULE)
     with (
-        # What is not there yet is loaded later, by the SDK itself.
+        # The SDK itself loads missing modules later.
         entry(vars(sdk), "MLClient", client),
         entry(vars(module), "MLClient", client),
         entry(sys.modules, _CLIENT_MODULE, module),
@@ -117,7 +122,7 @@ def _completed(result: Any) -> Any:
 
 
 def client_class(workspace: Workspace) -> type:
-    """Return the class that replaces MLClient. Its instances record in this workspace."""
+    """Return the class that replaces MLClient. Its instances use this workspace."""
 
     class MLClient:
         """An MLClient that contacts no workspace."""
@@ -144,7 +149,9 @@ def client_class(workspace: Workspace) -> type:
             return cls(credential, *(names.get(key) for key in ("subscription_id", "resource_group", "workspace_name")))
 
         def create_or_update(self, entity: Any, **settings: Any) -> Any:
-            return getattr(self, _collection_of(entity)).create_or_update(entity, **settings)
+            names = (kind.__name__ for kind in type(entity).__mro__)
+            collection = next((_COLLECTION_OF[name] for name in names if name in _COLLECTION_OF), "others")
+            return getattr(self, collection).create_or_update(entity, **settings)
 
         def begin_create_or_update(self, entity: Any, **settings: Any) -> Any:
             return _completed(self.create_or_update(entity, **settings))
@@ -179,13 +186,13 @@ class _Operations:
         if find and isinstance(asset, Asset) and (spec := find(str(asset))):
             return internals.load_component(spec)
         if _creates_when_it_fails(sys._getframe(1)):
-            from azure.core.exceptions import ResourceNotFoundError  # 0.1 s
+            from azure.core.exceptions import ResourceNotFoundError  # azure.core takes 0.1 s to import
 
             raise ResourceNotFoundError(f"{self.collection} {name} is not on this machine")
         return asset
 
     def _list(self, name: Any = "", *arguments: Any, **options: Any) -> list[Any]:
-        """Return an asset's latest version only. Without a name, return what the file created."""
+        """Return the latest version of an asset. Without a name, return the entities that the file created."""
         if not name or self.collection not in _COLLECTIONS:
             return [
                 entity for (collection, _), entity in self.workspace.registered.items() if collection == self.collection
@@ -228,7 +235,6 @@ class _Operations:
         return entity
 
     def list_sizes(self, *arguments: Any, **options: Any) -> list[Any]:
-
         known = [internals.VmSize(name=size.name, gpus=size.gpus, v_cp_us=size.vcpus) for size in sizes()]
         return [*known, internals.VmSize(name=_THIS_MACHINE, gpus=1)]
 
@@ -244,14 +250,6 @@ class _Operations:
         if name.startswith("get"):
             return lambda *arguments, **options: Unknown(f"{self.collection}.{name}")
         return lambda *arguments, **options: None
-
-
-def _collection_of(entity: Any) -> str:
-    """Return the collection in which `MLClient.create_or_update` stores the entity, by the SDK's class names."""
-    kinds = ("Job", "Component", "Environment", "Data", "Model", "Compute", "JobSchedule")
-    collections = ("jobs", "components", "environments", "data", "models", "compute", "schedules")
-    found = dict(zip(kinds, collections, strict=True))
-    return next((found[kind.__name__] for kind in type(entity).__mro__ if kind.__name__ in found), "others")
 
 
 def _configuration(path: Any, file_name: str) -> dict[str, str]:
@@ -273,7 +271,7 @@ def _configuration(path: Any, file_name: str) -> dict[str, str]:
 def _creates_when_it_fails(frame: FrameType | None) -> bool:
     """Return whether the call is in a ``try`` whose handler creates something, as in "get it, or else create it".
 
-    frame: the frame that makes the call; the innermost frame of the user's code is used
+    frame: the frame of the call, in or below the user's code
     """
     while frame is not None and not user_code.is_users(frame.f_code.co_filename):
         frame = frame.f_back
@@ -303,7 +301,7 @@ class Credential:
         pass
 
     def get_token(self, *scopes: str, **options: Any) -> Any:
-        from azure.core.credentials import AccessToken  # 0.1 s
+        from azure.core.credentials import AccessToken  # azure.core takes 0.1 s to import
 
         # The SDK parses the token.
         parts = ({"alg": "none", "typ": "JWT"}, {"aud": "https://ml.azure.com"})
@@ -339,3 +337,82 @@ def _identity() -> Any:
 
     vars(module)["__getattr__"] = attribute
     return module
+
+
+class Unknown(str):
+    """A placeholder for a value of the workspace: a string without items, whose attributes are placeholders too."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Unknown(f"{self}.{name}")
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self
+
+    split = __call__  # of an id
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __getitem__(self, key: Any) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self
+
+
+class _Label(str):
+    """A label in place of a version. It converts to the integer 1, so that code can search for the highest version."""
+
+    def __int__(self) -> int:
+        return 1
+
+
+class Asset(Unknown):
+    """A registered asset, whose text is its id: ``azureml:NAME:VERSION``, or ``azureml://registries/...``."""
+
+    name: str
+    version: str
+    id: str
+    path: str
+    tags: dict[str, str]
+    properties: dict[str, str]
+    split = str.split
+
+    def __new__(cls, collection: str, registry: str | None, name: str, version: Any, label: Any) -> Asset:
+        number = None if version is None else str(version)
+        if registry:
+            tail = f"versions/{number}" if number else f"labels/{label or 'latest'}"
+            text = f"azureml://registries/{registry}/{collection}/{name}/{tail}"
+        else:
+            text = f"azureml:{name}:{number}" if number else f"azureml:{name}@{label or 'latest'}"
+        asset = super().__new__(cls, text)
+        asset.name, asset.version = name, number or _Label(label or "latest")
+        asset.id = asset.path = text
+        asset.tags, asset.properties = {}, {}
+        return asset
+
+
+class Component(Asset):
+    """A registered component without a local spec. Calling it creates a node that refers to its id."""
+
+    def __call__(self, *arguments: Any, **inputs: Any) -> Any:
+        if arguments:
+            raise TypeError(f"the inputs of {self} are given by name: its spec is not on this machine")
+        set_inputs = {name: value for name, value in inputs.items() if value is not None}
+        node = internals.Command(component=str(self), inputs=set_inputs, _from_component_func=True)
+        internals.set_outputs(node, _any_outputs(node))
+        return node
+
+
+def _any_outputs(node: Any) -> Any:
+    """Return the outputs of a node with an unknown component, in which every requested output exists."""
+
+    class AnyOutputs(internals.OutputsAttrDict):  # type: ignore[misc]
+        def __getitem__(self, name: str) -> Any:
+            if name not in self and not name.startswith("_"):
+                dict.__setitem__(self, name, internals.build_output(node, name))
+            return super().__getitem__(name)
+
+    return AnyOutputs({})

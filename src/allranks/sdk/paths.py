@@ -1,4 +1,4 @@
-"""Paths of data: local paths become absolute, URIs and names of assets are unchanged."""
+"""Parse and locate paths: local paths become absolute, URIs and names of assets do not change."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 
 _DOWNLOADABLE = frozenset(["http", "https", "abfs", "abfss", "az", "wasb", "wasbs", "s3", "s3a", "gs", "gcs", "hf"])
 
-# The SDK drops "azureml:" from these too.
+# The SDK drops the prefix "azureml:" from these ids.
 _ARM = re.compile(r"/subscriptions/[^/]+/resourceGroups/", re.IGNORECASE)
 
 
 def is_remote(path: str) -> bool:
-    """Return whether the path is a URI or the name of an asset, which this machine cannot open."""
+    """Return whether the path is a URI or the name of an asset, not a local path."""
     return bool(_SCHEME.match(path)) or path.startswith("azureml:")
 
 
 def is_downloadable(path: str) -> bool:
-    """Return whether the path is a URI of a storage service, from which this machine can make a copy."""
+    """Return whether the path is a URI of a storage service from which this machine can download."""
     scheme, found, _ = path.partition("://")
     return bool(found) and scheme in _DOWNLOADABLE
 
@@ -55,11 +55,10 @@ def shown(path: str | Path) -> str:
 
 
 def require_file(path: Path, expected: str, suffixes: Sequence[str]) -> None:
-    """Raise InputError unless there is a regular file that can be reached: not through a folder of another user, or a
-    loop of links.
+    """Raise InputError unless there is a regular file in accessible folders, without a loop of links.
 
-    expected: what the file is, for messages
-    suffixes: of the files that a folder's message names
+    expected: a description of the file, for messages
+    suffixes: suffixes of the files that the message for a folder names
     """
     try:
         os.stat(path)
@@ -93,12 +92,12 @@ def project_folder(start: Path, name: str, fix: str) -> Path:
 
 
 def nearest(start: Path, *names: str, exists: Callable[[Path], bool] = Path.is_file) -> Path | None:
-    """Return the path of one of these names in `start` or its nearest parent that has one; None if there is none."""
+    """Return the path of one of these names in `start` or its nearest parent; None if there is none."""
     start = start.absolute()
     candidates = (folder / name for folder in (start, *start.parents) for name in names)
     return next((path for path in candidates if exists(path)), None)
 
 
 def cache_folder(name: str) -> Path:
-    """Return this user's folder for a cache that all workspaces share. It may not exist. name: of the cache"""
+    """Return this user's folder for a cache that all workspaces share, which may not exist. name: of the cache"""
     return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "allranks", name)

@@ -15,9 +15,9 @@ from typing import Any
 
 from allranks.errors import InputError, Level, Location, Problem
 from allranks.sdk import internals, notebook, user_code
-from allranks.sdk.offline_client import Find, Workspace, offline
+from allranks.sdk.notebook import SkippedStatements
+from allranks.sdk.offline_client import Find, Workspace, client_class, replaced_clients
 from allranks.sdk.session import entry
-from allranks.sdk.skipped_statements import SkippedStatements
 
 NOTEBOOK = ".ipynb"
 SUFFIXES = (".py", NOTEBOOK)
@@ -30,10 +30,10 @@ _LIBRARY = "allranks.library"
 class PythonFile:
     """A file that was read.
 
-    workspace: what it registered and submitted
+    workspace: the entities that it registered and submitted
     nodes:     the nodes that its pipeline functions created
-    cut_short: the problems that ended the reading after a job had been submitted
-    warnings:  why statements of a notebook were skipped
+    cut_short: problems that ended the reading after a job was submitted
+    warnings:  reasons why statements of a notebook were skipped
     """
 
     path: Path
@@ -45,37 +45,37 @@ class PythonFile:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Run more of the file's code inside of the block, under the same conditions as when the file was read.
+        """Provide the conditions under which the file was read, to run more of its code inside of the block.
 
         Raise InputError, with the line, if the code raises.
         """
         with contextlib.ExitStack() as stack:
-            stack.enter_context(offline(self.workspace))
+            stack.enter_context(replaced_clients(client_class(self.workspace)))
             stack.enter_context(self.nodes.recorded())
             if self.path.suffix == NOTEBOOK:
                 stack.enter_context(as_jupyter(self.path, self.module))
-                # The notebook shows the output. Not a terminal, on which `help` would start a pager.
+                # Discard output. On a terminal, `help` would start a pager.
                 nowhere = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
                 stack.enter_context(contextlib.redirect_stdout(nowhere))
                 sdk = importlib.import_module("azure.ai.ml")
                 stack.enter_context(entry(vars(sdk), "load_job", partial(_load_job, sdk.load_job)))
-            stack.enter_context(user_code.told(self.path))
+            stack.enter_context(user_code.input_errors(self.path))
             yield
 
 
 OnJob = Callable[["PythonFile", Any, bool], None]
-"""Is called with a job as it is at the moment, and whether it is being submitted."""
+"""A function that is called with a job in its current state, and whether it is being submitted."""
 
 
 def read(path: Path, find: Find | None = None, on_job: OnJob | None = None) -> PythonFile:
     """Import a Python file, or run a notebook's cells, and return the result.
 
-    Every MLClient that is created meanwhile answers from this machine (see `allranks.sdk.offline_client`); only user
-    code that does not use the SDK can access the network. An exception after a job has been submitted ends the reading
-    and is not an error: that code depends on a run that has not happened.
+    Each MLClient uses this machine only (see `allranks.sdk.offline_client`); code that does not use the SDK can access
+    the network. An exception after a job was submitted ends the reading and is not an error: that code depends on a run
+    that has not happened.
 
     find:   returns the local spec of a registered component by its id; None if there is none
-    on_job: is called with each job that is submitted, and after each cell of a notebook with the other new jobs
+    on_job: called with each submitted job, and after each cell of a notebook with the other new jobs
 
     Statements of a notebook that this machine cannot execute are skipped if a job is submitted without them.
 
@@ -117,19 +117,18 @@ def read(path: Path, find: Find | None = None, on_job: OnJob | None = None) -> P
 
 
 def _load_job(load_job: Callable[..., Any], source: Any, *arguments: Any, **options: Any) -> Any:
-    """Load a job by its absolute path, which is still right outside of the notebook's folder."""
+    """Load a job by its absolute path, which remains valid outside of the notebook's folder."""
     source = os.path.abspath(source) if isinstance(source, (str, os.PathLike)) else source
     return load_job(source, *arguments, **options)
 
 
 @contextlib.contextmanager
 def importable(path: Path) -> Iterator[None]:
-    """Let the file import modules next to it, as ``python FILE`` does, and undo that afterwards.
+    """Let the file import modules next to it, as ``python FILE`` does, inside of the block.
 
-    The search path is restored, and modules from folders that were added to it are removed from sys.modules: they keep
-    working, but the next file's modules may have the same names. The file gets a library of its own: submitting a
-    pipeline replaces the code and the environment of its components by their ids in a workspace.
-    """
+    Afterwards, the search path is restored, and modules from added folders are removed from sys.modules, since modules
+    of the next file may have the same names. The file gets its own copy of the library, because submitting a pipeline
+    replaces the code and the environment of its components by ids."""
     search, modules = list(sys.path), set(sys.modules)
     library = sys.modules.pop(_LIBRARY, None)
     sys.path.insert(0, str(path.parent))
@@ -150,7 +149,7 @@ def importable(path: Path) -> Iterator[None]:
 
 
 def _is_from(module: ModuleType, folders: list[str]) -> bool:
-    """Return whether a module is the user's and in one of the folders."""
+    """Return whether a module is user code in one of the folders."""
     # A namespace package, a folder without __init__.py, has no file.
     file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
     return (
@@ -162,7 +161,7 @@ def _is_from(module: ModuleType, folders: list[str]) -> bool:
 
 @contextlib.contextmanager
 def as_jupyter(path: Path, module: ModuleType) -> Iterator[None]:
-    """Reproduce what cells find in Jupyter: the notebook's folder is the current one, the cells are ``__main__``."""
+    """Reproduce the environment of cells in Jupyter: they run as ``__main__`` in the notebook's folder."""
     folder = Path.cwd()
     os.chdir(path.parent)
     try:
@@ -183,7 +182,7 @@ class NodeLines:
         self.jobs: list[Any] = []
         """The jobs and nodes that the file has created, in order."""
         self.created: dict[int, Location | None] = {}
-        """The lines that created them, by their ids."""
+        """The line that created each job, by the id of the object."""
 
     @contextlib.contextmanager
     def recorded(self) -> Iterator[None]:

@@ -13,14 +13,14 @@ from allranks.contract.templating import PRIMITIVES, Primitive
 from allranks.errors import InputError, Level, Location, Problem, StepPlace
 from allranks.sdk import internals
 from allranks.sdk.entity_ports import flat, plain
-from allranks.sdk.offline_values import Asset, Unknown
+from allranks.sdk.offline_client import Asset, Unknown
 from allranks.sdk.paths import shown
 from allranks.sdk.python_file import PythonFile
 
 
 @dataclass(frozen=True)
 class _OfFile:
-    """What a file of Python defines."""
+    """A job or function of a Python file."""
 
     file: PythonFile
 
@@ -41,7 +41,7 @@ class DslFile(_OfFile):
     _built: list[Any] = field(default_factory=list)
 
     def inputs(self) -> dict[str, str | None]:
-        """Return the names of the pipeline's inputs with their types; None for one without annotation."""
+        """Return the types of the pipeline's inputs by name; None for an input without annotation."""
         parameters = inspect.signature(self.function).parameters
         declared = _declared(self._builder.inputs, lambda name: _is_annotated(parameters[name]))
         return declared | {name: _plain_type(parameters[name]) for name in self._builder.non_pipeline_parameter_names}
@@ -52,9 +52,9 @@ class DslFile(_OfFile):
         return default if isinstance(default, (str, int, float, bool)) else None
 
     def build(self, values: Mapping[str, tuple[str, Primitive]]) -> Any:
-        """Return the SDK's job: call the function with these values (type and value).
+        """Call the function with these values (type and value), and return the SDK's job.
 
-        Raise InputError if the function raises, or lacks an argument that is not an input of the pipeline.
+        Raise InputError if the function raises, or if a parameter that is not an input of the pipeline has no value.
         """
         self._require_plain(values)
         with self.file.running():
@@ -64,7 +64,7 @@ class DslFile(_OfFile):
         return job
 
     def location(self, path: str) -> Location | None:
-        """Return where the node at this path is created, after the job has been built."""
+        """Return the line that creates the node at this path. None before the job is built."""
         return self.file.nodes.line(self._built[0], path) if self._built else None
 
     @property
@@ -79,7 +79,7 @@ class DslFile(_OfFile):
             if not inner:
                 arguments[name] = argument
                 continue
-            # The argument is the whole group; values that are not set have their defaults.
+            # The argument is the whole group, in which unset values have their defaults.
             if group not in arguments:
                 arguments[group] = self._group(group)
             target = arguments[group]
@@ -110,7 +110,7 @@ class DslFile(_OfFile):
 
 
 def _declared(inputs: Mapping[str, Any], has_type: Callable[[str], bool]) -> dict[str, str | None]:
-    """Return the names of inputs with their types; None for one without a type. Those in a group have one."""
+    """Return the types of inputs by name; None for an input without a type. Inputs of groups have types."""
     types: dict[str, str | None] = {}
     for name, port in inputs.items():
         if isinstance(port, internals.GroupInput):
@@ -125,7 +125,7 @@ def _is_annotated(parameter: inspect.Parameter | None) -> bool:
 
 
 def _plain_type(parameter: inspect.Parameter) -> str | None:
-    """Return the type of a parameter that is an ordinary Python value."""
+    """Return the type of a parameter that takes an ordinary Python value."""
     names = {int: "integer", float: "number", bool: "boolean", str: "string"}
     annotated = {kind.__name__: name for kind, name in names.items()}
     return names.get(parameter.annotation) or annotated.get(str(parameter.annotation))
@@ -133,10 +133,14 @@ def _plain_type(parameter: inspect.Parameter) -> str | None:
 
 def refuse(job: Any, locate: Callable[[str], Location | None]) -> None:
     """Raise InputError if an input of the job, or of a node at any depth, has an unknown value."""
-    problems = [Problem(f"input {name} of the pipeline", *_details(value)) for name, value in _unknown(job)]
+    problems = [
+        Problem(f"input {name} of the pipeline", *_unknown_value_texts(value)) for name, value in _unknown_inputs(job)
+    ]
     for path, node in _nodes(job, ""):
         place = StepPlace(path, locate(path))
-        problems += [Problem(place.key(f"inputs.{name}"), *_details(value)) for name, value in _unknown(node)]
+        problems += [
+            Problem(place.key(f"inputs.{name}"), *_unknown_value_texts(value)) for name, value in _unknown_inputs(node)
+        ]
     if problems:
         raise InputError.of(replace(each, code="unresolved-name", level=Level.MACHINE) for each in problems)
 
@@ -148,7 +152,7 @@ def _nodes(pipeline: Any, prefix: str) -> Iterator[tuple[str, Any]]:
         yield from _nodes(getattr(node, "component", None), f"{prefix}{name}.")
 
 
-def _unknown(job: Any) -> Iterator[tuple[str, str]]:
+def _unknown_inputs(job: Any) -> Iterator[tuple[str, str]]:
     inputs = getattr(job, "inputs", None)
     for name, port in flat(inputs) if isinstance(inputs, dict) else ():
         value = internals.data(port)
@@ -157,7 +161,7 @@ def _unknown(job: Any) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-def _details(value: str) -> tuple[str, str, str]:
+def _unknown_value_texts(value: str) -> tuple[str, str, str]:
     return f"it is {value}, which only a workspace knows", "a value that is known before the run", "write the value"
 
 
@@ -169,14 +173,14 @@ class PythonJob(_OfFile):
     job: Any
 
     def inputs(self) -> dict[str, str | None]:
-        """Return the names of the job's inputs with their types; None if the type is not declared."""
+        """Return the types of the job's inputs by name; None if the type is not declared."""
         component = getattr(self.job, "component", None)
         inputs = getattr(component, "inputs", None) or {}
         function = self.file.nodes.function(component)
         parameters = inspect.signature(function).parameters if function else {}
 
         def has_type(name: str) -> bool:
-            # Inputs of a command are declared only if they have no value.
+            # The inputs of a command are only declared if they have no value.
             return _is_annotated(parameters.get(name)) if function else inputs[name].default is None
 
         ports = getattr(self.job, "inputs", None)
@@ -190,14 +194,14 @@ class PythonJob(_OfFile):
         return value if isinstance(value, (str, int, float, bool)) else None
 
     def build(self, values: Mapping[str, tuple[str, Primitive]]) -> Any:
-        """Return the SDK's job with these values (type and value) in place of those in the file."""
+        """Return the SDK's job with these values (type and value) replacing those in the file."""
         for name, (kind, value) in values.items():
             self._set(name, kind, value if kind in PRIMITIVES else internals.Input(type=kind, path=str(value)))
         refuse(self.job, self.location)
         return self.job
 
     def location(self, path: str) -> Location | None:
-        """Return where the node at this path is created."""
+        """Return the line that creates the node at this path."""
         return self.file.nodes.line(self.job, path)
 
     def _set(self, name: str, kind: str, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""Select the job of a Python file or notebook, or read one that the caller holds as an object."""
+"""Select the job of a Python file or notebook, or read a job object."""
 
 from __future__ import annotations
 
@@ -24,15 +24,14 @@ _EXPECTED = "a function that is decorated with @dsl.pipeline, or a job in a vari
 
 
 def read(path: Path, name: str | None, find: Find | None = None) -> DslFile | PythonJob:
-    """Read the file and return its job: the one with the given name, or the one that the file creates.
+    """Read the file, and return the job of this name, or the one that the file creates.
 
-    Without a name that is the job that the file submits, else the one in a variable of the module, else the one that
+    Without a name, select the job that the file submits, else the one in a variable of the module, else the one that
     its pipeline function creates; of several functions, the one that no other uses as a pipeline component. A command
-    in a variable is a job only if the file has no pipeline, because otherwise it is used to create steps.
+    in a variable is only a job if the file has no pipeline, because otherwise it is used to create steps.
 
-    Call it, and `build` of the result, inside of `python_file.importable`. Raise InputError if the file cannot be read,
-    does not have that job, or has several.
-    """
+    Call this function, and `build` of the result, inside of `python_file.importable`. Raise InputError if the file
+    cannot be read, does not have that job, or has several."""
     file = python_file.read(path, find)
     functions = {name: value for name, value in vars(file.module).items() if is_pipeline_function(value)}
     jobs = _jobs(file)
@@ -41,19 +40,19 @@ def read(path: Path, name: str | None, find: Find | None = None) -> DslFile | Py
             return DslFile(file, functions[name])
         if name in jobs:
             return PythonJob(file, name, jobs[name])
-        if (made := _made(file, name, vars(file.module).get(name))) is not None:
+        if (made := _job_of_function(file, name, vars(file.module).get(name))) is not None:
             return made
-        known = [*_own(file, functions), *jobs]
-        raise InputError(_not_found(path, name, known, name in vars(file.module)), *file.cut_short)
+        known = [*_defined(file, functions), *jobs]
+        raise InputError(_missing_problem(path, name, known, name in vars(file.module)), *file.cut_short)
     choices = _choices(file, functions, jobs)
     if len(set(map(id, choices.values()))) > 1:
-        raise InputError(_several(path, choices), *file.cut_short)
+        raise InputError(_several_problem(path, choices), *file.cut_short)
     return _opened(file, choices)[0]
 
 
 def read_each(path: Path, find: Find | None, on_job: OnJob) -> list[DslFile | PythonJob]:
-    """Read the file. If it submits no job, return those that `read` would choose from without a name, and in addition
-    those that no variable holds any longer. Raise InputError as `read`."""
+    """Read the file. If it submits no job, return those from which `read` would select without a name, and those that
+    no variable refers to any longer. Raise InputError as `read` does."""
     file = python_file.read(path, find, on_job)
     if file.workspace.submitted:
         return []
@@ -75,14 +74,14 @@ def _opened(file: PythonFile, choices: Mapping[str, Any]) -> list[DslFile | Pyth
 
 
 def _choices(file: PythonFile, functions: dict[str, Any], jobs: dict[str, Any]) -> dict[str, Any]:
-    """Return the jobs of the file that are preferred. Raise InputError if it has none."""
+    """Return the preferred jobs of the file. Raise InputError if it has none."""
     for choices in _by_preference(file, functions, jobs):
         if choices:
             return choices
     if file.warnings:
         raise InputError.of(replace(problem, level=Level.ERROR) for problem in file.warnings)
     makers = " or ".join(f"{shown(file.path)}:{maker}" for maker in _makers(file))
-    fix = f"name a function that makes one: {makers}" if makers else _guarded(file.path)
+    fix = f"name a function that makes one: {makers}" if makers else _guard_fix(file.path)
     raise InputError(Problem(shown(file.path), "it has no pipeline", _EXPECTED, fix, code="no-pipeline"))
 
 
@@ -90,15 +89,15 @@ def _by_preference(file: PythonFile, functions: dict[str, Any], jobs: dict[str, 
     names = {id(job): name for name, job in reversed(list(jobs.items()))}
     yield {names.get(id(job), f"job {place}"): job for place, job in enumerate(file.workspace.submitted, 1)}
     yield {name: job for name, job in jobs.items() if isinstance(job, internals.PipelineJob)}
-    yield _without_nested(_own(file, functions))
+    yield _without_nested(_defined(file, functions))
     yield _without_bases(jobs)
 
 
-def _made(file: PythonFile, name: str, function: Any) -> DslFile | PythonJob | None:
-    """Return the job that a function returns or submits; None if it is not a function, or makes no job."""
+def _job_of_function(file: PythonFile, name: str, function: Any) -> DslFile | PythonJob | None:
+    """Return the job that a function returns or submits; None if it is not a function, or creates no job."""
     if not inspect.isfunction(function):
         return None
-    if needed := _needed(function):
+    if needed := _required_parameters(function):
         found = f"{name} needs {', '.join(needed)}"
         raise InputError(Problem(shown(file.path), found, "a function that can be called without arguments"))
     before = len(file.workspace.submitted)
@@ -111,31 +110,31 @@ def _made(file: PythonFile, name: str, function: Any) -> DslFile | PythonJob | N
     return PythonJob(file, name, value) if isinstance(value, internals.Job) else None
 
 
-def _needed(function: Any) -> list[str]:
-    """Return the parameters that have no default."""
+def _required_parameters(function: Any) -> list[str]:
+    """Return the parameters without defaults."""
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     parameters = inspect.signature(function).parameters.values()
     return [each.name for each in parameters if each.default is each.empty and each.kind not in variable]
 
 
 _MAKING = frozenset({"pipeline", "command", "load_job", "create_or_update"})
-"""Names of azure-ai-ml that a function uses which makes a job."""
+"""Names of azure-ai-ml in functions that create a job."""
 
 
 def _makers(file: PythonFile) -> list[str]:
-    """Return the file's functions that may make a job, and can be called without arguments."""
+    """Return the file's functions that may create a job, and can be called without arguments."""
     own = {name: value for name, value in vars(file.module).items() if inspect.isfunction(value)}
     own = {name: value for name, value in own.items() if value.__module__ == file.module.__name__}
     makers = {name for name, value in own.items() if _global_names(value.__code__) & _MAKING}
     return [
         name
         for name, value in own.items()
-        if not _needed(value) and (name in makers or _global_names(value.__code__) & makers)
+        if not _required_parameters(value) and (name in makers or _global_names(value.__code__) & makers)
     ]
 
 
-def _own(file: PythonFile, functions: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
-    """Return those that the file defines or, if there are none, those that it imports."""
+def _defined(file: PythonFile, functions: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
+    """Return the functions that the file defines; those that it imports if it defines none."""
     defined = {
         name: value
         for name, value in functions.items()
@@ -145,7 +144,7 @@ def _own(file: PythonFile, functions: dict[str, Callable[..., Any]]) -> dict[str
 
 
 def _without_nested(functions: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
-    """Return the functions that no other of them uses as a pipeline component, or all if there is none."""
+    """Return the functions that no other one uses as a pipeline component; all if there are none."""
     used = {
         name
         for user, function in functions.items()
@@ -156,7 +155,7 @@ def _without_nested(functions: dict[str, Callable[..., Any]]) -> dict[str, Calla
 
 
 def _global_names(code: CodeType) -> set[str]:
-    """Return the global names that a function's code uses, including its nested functions and comprehensions."""
+    """Return the global names in a function's code, including nested functions and comprehensions."""
     inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
     return set(code.co_names).union(*map(_global_names, inner))
 
@@ -183,7 +182,7 @@ def is_pipeline_function(value: Any) -> bool:
     return inspect.isfunction(value) and internals.pipeline_builder(value) is not None
 
 
-def _several(path: Path, choices: dict[str, Any]) -> Problem:
+def _several_problem(path: Path, choices: dict[str, Any]) -> Problem:
     named = [name for name in choices if name.isidentifier()]
     noun = "pipelines" if all(inspect.isfunction(value) for value in choices.values()) else "jobs"
     fix = "name one: " + " or ".join(f"{shown(path)}:{name}" for name in named)
@@ -192,14 +191,14 @@ def _several(path: Path, choices: dict[str, Any]) -> Problem:
     return Problem(shown(path), found, "one pipeline", fix, code="several-pipelines")
 
 
-def _not_found(path: Path, name: str, known: list[str], exists: bool) -> Problem:
+def _missing_problem(path: Path, name: str, known: list[str], exists: bool) -> Problem:
     found = f"{name} is not a pipeline" if exists else f"there is no {name}"
     expected = _EXPECTED + (f": {', '.join(known)}" if known else "")
     similar = difflib.get_close_matches(name, known, n=1)
     return Problem(shown(path), found, expected, f"did you mean {shown(path)}:{similar[0]}?" if similar else "")
 
 
-def _guarded(path: Path) -> str:
+def _guard_fix(path: Path) -> str:
     """Return the fix for a file that creates its job only under ``if __name__ == "__main__"``."""
     if path.suffix == ".py" and '"__main__"' in path.read_text(encoding="utf-8", errors="replace").replace("'", '"'):
         return 'code below if __name__ == "__main__" is not run: create the job above it'
@@ -209,7 +208,8 @@ def _guarded(path: Path) -> str:
 def read_object(job: Any) -> DslFile | PythonJob:
     """Return a job of azure-ai-ml, or a function that is decorated with ``@dsl.pipeline``, as if a file had created it.
 
-    Call it, and `build` of the result, inside of `allranks.sdk.session.session`. Raise InputError for anything else.
+    Call this function, and `build` of the result, inside of `allranks.sdk.session.session`. Raise InputError for other
+    objects.
     """
     if is_pipeline_function(job):
         return DslFile(_file(vars(job)["__wrapped__"]), job)
@@ -222,7 +222,7 @@ def read_object(job: Any) -> DslFile | PythonJob:
 
 @contextlib.contextmanager
 def unchanged(job: Any) -> Iterator[None]:
-    """Restore the inputs of the caller's job at the end of the block."""
+    """Restore the inputs of a job at the end of the block."""
     ports = getattr(job, "inputs", None)
     if not isinstance(ports, dict):
         yield
@@ -239,21 +239,17 @@ def unchanged(job: Any) -> Iterator[None]:
 
 
 def as_texts(inputs: Mapping[str, Any]) -> dict[str, str]:
-    """Return the values of inputs as text, as ``--set`` takes them.
+    """Return the values of inputs as texts in the form of ``--set``.
 
-    A value is a number, a boolean, a string, a path, or an `azure.ai.ml.Input` with a path. Raise InputError for any
-    other.
+    A value is a number, a boolean, a string, a path, or an `azure.ai.ml.Input` with a path. Raise InputError for other
+    values.
     """
     texts: dict[str, str] = {}
     problems = []
     for name, value in inputs.items():
-        path = getattr(value, "path", None)
-        if isinstance(value, bool):
-            texts[name] = str(value).lower()
-        elif isinstance(value, (str, int, float)):
-            texts[name] = str(value)
-        elif isinstance(value, os.PathLike):
-            texts[name] = os.fsdecode(value)
+        path = value if isinstance(value, (str, os.PathLike)) else getattr(value, "path", None)
+        if isinstance(value, (bool, int, float)):
+            texts[name] = str(value).lower() if isinstance(value, bool) else str(value)
         elif isinstance(path, (str, os.PathLike)):
             texts[name] = os.fsdecode(path)
         else:

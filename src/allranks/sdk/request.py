@@ -1,6 +1,6 @@
-"""A job as azure-ai-ml would send it: plain data, with the places of its parts on this machine.
+"""The request for a job as plain data, with the local paths of its code, environments and files.
 
-What is not in the request is not given. The entities of azure-ai-ml end here.
+Nothing above this module reads the entities of azure-ai-ml.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import Problem
+from allranks.errors import Level, Problem
 from allranks.sdk.paths import is_remote
 
 
@@ -18,11 +18,11 @@ from allranks.sdk.paths import is_remote
 class EnvironmentRequest:
     """An environment that is defined with the job.
 
-    name, version: its own; "" for an anonymous one
-    context:       the path or URI of its build context; "" if it has none
-    conda:         its conda specification
-    conda_file:    the file of that; "" if it is written inline
-    file:          the file that defines the environment; ""
+    name, version: "" for an anonymous environment
+    context:       the path or URI of the build context; "" if there is none
+    conda:         the conda specification
+    conda_file:    the file of the conda specification; "" if it is inline
+    file:          the file that defines the environment; "" if there is none
     base:          the folder that paths are relative to
     """
 
@@ -46,9 +46,9 @@ class EnvironmentRequest:
 class CodeRequest:
     """The code of a component, before it is uploaded.
 
-    path:     as its file has it; None if it has only additional includes
+    path:     as written in its file; None if there are only additional includes
     base:     the folder that the path is relative to
-    includes: the additional includes, as the file has them
+    includes: the additional includes, as written in the file
     """
 
     path: str | None
@@ -65,11 +65,11 @@ class ComponentRequest:
                  dotted names
     outputs:     the declared outputs by name: type, mode, path and asset; of a pipeline also source, the binding to the
                  output of a node
-    code:        None if it has none
+    code:        None if it has no code
     environment: a definition, or the id of a registered one
-    nodes:       of a pipeline component
+    nodes:       the nodes of a pipeline component
     base:        the folder that paths in it are relative to
-    file:        that describes it; ""
+    file:        the file that describes it; "" if there is none
     """
 
     spec: Mapping[str, Any]
@@ -88,22 +88,22 @@ class ComponentRequest:
 
     @property
     def command(self) -> str:
-        """The template of its command; "" if it has none."""
+        """The template of the command; "" if there is none."""
         return str(self.spec.get("command") or "")
 
 
 @dataclass(frozen=True)
 class NodeRequest:
-    """A node of a pipeline, or a job by itself that has a component.
+    """A node of a pipeline, or a standalone job with a component.
 
     body:        the node in the request
     component:   a definition, or the id of a registered one; None for a node without a component
-    registered:  the id of its component; "" for one that is not registered
+    registered:  the id of the component; "" if it is not registered
     key:         the key that names the component: component, trial or task
-    ports:       the names of the inputs and of the outputs that the job gives, including those that are not sent
-    environment: the node's own, which is not sent in a pipeline
-    problems:    why it cannot be sent
-    warnings:    what is not sent of it
+    ports:       the names of the inputs and of the outputs that the job sets, including those that are not sent
+    environment: the environment of the node itself, which is not sent in a pipeline
+    problems:    reasons why the node cannot be sent
+    warnings:    about settings that are not sent
     """
 
     body: Mapping[str, Any]
@@ -124,16 +124,15 @@ class NodeRequest:
 class JobRequest:
     """A job.
 
-    name:     its own, or else that of its component or its file
-    display_name, description, experiment: "" if it does not set them
+    name:     the name of the job, or else of its component or its file
     settings: of a pipeline
     inputs:   of a pipeline: plain values, or mappings with the path, the type and the mode of data
     outputs:  of a pipeline, as of a component
-    root:     a pipeline's component, or its id; the node of a job of one node; None for a job of another kind
+    root:     the component of a pipeline, or its id; the node of any other job; None for an unsupported kind
     dropped:  inputs whose values are not sent
-    without_compute: the paths of the steps for which neither they nor the pipeline name a compute. azure-ai-ml refuses
-              to submit them, even if they name a size
-    problems: of `on_init` and `on_finalize`: the key and the message of azure-ai-ml
+    without_compute: paths of the steps without a compute in a pipeline without a default. azure-ai-ml refuses to submit
+              them, even if they set a size
+    problems: keys and messages of azure-ai-ml about `on_init` and `on_finalize`
     """
 
     type: str
@@ -149,3 +148,25 @@ class JobRequest:
     dropped: frozenset[str] = frozenset()
     without_compute: tuple[str, ...] = ()
     problems: Sequence[tuple[str, str]] = ()
+
+
+NOT_RUN = {
+    "automl": "an AutoML job",
+    "data_transfer": "a data transfer that imports or exports",
+    "finetuning": "a fine-tuning job of the service",
+    "import": "an import node",
+    "spark": "a Spark node",
+    "sweep": "a sweep",
+}
+"""Descriptions of unsupported types of nodes, for messages."""
+
+
+def not_run_name(kind: str) -> str:
+    """Return the description of a node of an unsupported type, for messages."""
+    return NOT_RUN.get(kind, f"a node of type {kind}")
+
+
+def not_run(where: str, what: str) -> Problem:
+    """Return the problem of an unsupported job."""
+    found = f"{what} does not run on this machine"
+    return Problem(where, found, "a pipeline, a command job or a sweep", code="not-run-here", level=Level.MACHINE)

@@ -1,8 +1,8 @@
-"""Upload the runtime, and what the steps' programs share, with code that uses them.
+"""Upload the runtime, and the modules that the steps' programs share, with code that uses them.
 
-The runtime part of this package (what its `.amlignore` lets through) is copied next to code that imports it, as the
-folder `allranks`; so are the modules of the package `allranks_steps` that it imports, with what these import. Code that
-brings a package of that name, also by an additional include, keeps its own.
+The runtime part of this package (the files that its `.amlignore` does not exclude) is copied next to code that imports
+it, as the folder `allranks`; so are the modules of the package `allranks_steps` that the code imports, with their own
+imports. Code that contains a package of that name, for example by an additional include, keeps it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STEPS = "allranks_steps"
 _PACKAGE = Path(__file__).resolve().parents[1]
 _PARTS = ("contract", "errors", "hardware", "runtime")
 _NAMES = ("", "*", "__version__", "InputError", "Problem")
-"""Names in the package itself that work without its other parts; "": the package alone."""
+"""Names in the package itself that work without its other parts. "" is the package itself."""
 _IN_COMMAND = re.compile(rf"\b{NAME}\.(?:{'|'.join(_PARTS)})\b|\b(?:import|from)\s+{NAME}\b")
 _IMPORT = re.compile(rf"^\s*(?:import|from)\s+({NAME}|{STEPS})\b", re.MULTILINE)
 _SHELL = (".sh", ".bash")
@@ -33,13 +33,13 @@ _parser = threading.Lock()
 
 
 def with_runtime(code: FileList, command: str, where: str) -> FileList:
-    """Return the files of code, with the runtime and the modules of `allranks_steps` if the code or the command uses
-    them and the code does not bring them.
+    """Return the files of code, with the runtime and the modules of `allranks_steps` that the code or the command uses
+    and the code does not contain.
 
-    where: the place that messages name
+    where: the place, for messages
 
-    Raise InputError if the code's ignore file excludes a part of them: Azure ML's own tools, which read that file again
-    in an exported folder, would not upload it.
+    Raise InputError if the code's ignore file excludes one of the added files: Azure ML's tools, which read the ignore
+    file of an exported folder, would not upload it.
     """
     if not code.files:
         return code
@@ -47,10 +47,10 @@ def with_runtime(code: FileList, command: str, where: str) -> FileList:
     for file in code.files.items():
         modules |= _imports(file)
     added: dict[str, Path] = {}
-    if not _brings(code, STEPS):
-        added = _needed_steps(modules)
+    if not _contains_package(code, STEPS):
+        added = _required_steps(modules)
         modules = modules.union(*map(_imports_of_step, added))
-    if any(map(_is_in_runtime, modules)) and not _brings(code, NAME):
+    if any(map(_is_in_runtime, modules)) and not _contains_package(code, NAME):
         added |= _runtime()
     if not added:
         return code
@@ -58,13 +58,13 @@ def with_runtime(code: FileList, command: str, where: str) -> FileList:
     return replace(code, files=dict(sorted({**code.files, **added}.items())))
 
 
-def _brings(code: FileList, name: str) -> bool:
+def _contains_package(code: FileList, name: str) -> bool:
     return f"{name}.py" in code.files or f"{name}/__init__.py" in code.files
 
 
 @functools.cache
 def _runtime() -> Mapping[str, Path]:
-    """Return the files of the runtime, which stay the same while this process has it imported."""
+    """Return the files of the runtime, which do not change during this process."""
     return list_path(_PACKAGE, str(_PACKAGE)).below(NAME).files
 
 
@@ -75,15 +75,15 @@ def _steps() -> Mapping[str, Path]:
 
 
 def steps_parent() -> Path:
-    """Return the folder of `allranks_steps`: that of this package in a wheel, one of `components` in the repository."""
+    """Return the parent folder of `allranks_steps`, in a wheel or in the repository."""
     installed = _PACKAGE.parent
     return installed if (installed / STEPS).is_dir() else _PACKAGE.parents[1] / "components/shared"
 
 
-def _needed_steps(modules: Iterable[str]) -> dict[str, Path]:
-    """Return the files of `allranks_steps` that are needed to import some modules, and the data beside them.
+def _required_steps(modules: Iterable[str]) -> dict[str, Path]:
+    """Return the files of `allranks_steps` that are needed to import these modules, and the data beside them.
 
-    A change of any other file changes neither the reuse nor the version of a component.
+    Changes of other files affect neither the reuse nor the version of a component.
     """
     needed: dict[str, Path] = {}
     waiting = [module for module in modules if module.partition(".")[0] == STEPS]
@@ -110,7 +110,7 @@ def command_uses_runtime(command: str) -> bool:
 
 
 def _imports(file: tuple[str, Path]) -> frozenset[str]:
-    """Return the modules that a file imports, or names in them, among which are those of the two packages."""
+    """Return the modules, or names in modules, that a file imports."""
     name, path = file
     if not name.endswith((".py", *_SHELL)):
         return frozenset()
@@ -123,7 +123,7 @@ def _imports(file: tuple[str, Path]) -> frozenset[str]:
     try:
         return frozenset(_imported(parsed(text)))
     except (SyntaxError, ValueError, RecursionError):
-        # It may be written for another Python than this one.
+        # It may be written for another version of Python.
         found = set(_IMPORT.findall(text))
         steps = (name.removesuffix(".py").replace("/", ".") for name in _steps() if STEPS in found)
         return frozenset((*found, *steps))

@@ -1,7 +1,7 @@
-"""Report the mistakes of one alternative only, where azure-ai-ml's schemas accept values of several kinds.
+"""Report the errors of only one alternative, where azure-ai-ml's schemas accept values of several kinds.
 
-azure-ai-ml lists what every alternative of a union complains of: for a distribution of the type pytorch also what is
-wrong with it as one of tensorflow, mpi and ray.
+azure-ai-ml lists the errors of all alternatives of a union: for a distribution of the type pytorch, also its errors as
+one of tensorflow, mpi and ray.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 from allranks.sdk import internals
 
 MISSING_KEY = "Missing data for required field."
-"""The SDK's message for a key that must be there."""
+"""The SDK's message for a missing key."""
 _NOT_A_MAPPING = "Not a valid mapping type."
 
 
 @contextlib.contextmanager
 def selected_alternatives() -> Iterator[None]:
-    """Let azure-ai-ml report the mistakes of the alternative that a value selects inside of the block."""
-    from marshmallow import ValidationError  # 0.1 s
+    """Let azure-ai-ml only report the errors of the alternative that a value selects, inside of the block."""
+    from marshmallow import ValidationError  # takes 0.1 s to import
 
     union = internals.schema_fields.UnionField
     deserialize = vars(union)[internals.DESERIALIZE]
@@ -31,7 +31,7 @@ def selected_alternatives() -> Iterator[None]:
         except ValidationError as error:
             complaints = dict(zip(field.union_fields, error.messages, strict=True))
             raise ValidationError(_selected(complaints, value)) from None
-        except AttributeError:  # the SDK's own preparation of mappings, which fails for any other value
+        except AttributeError:  # the SDK prepares mappings, which fails for any other value
             if isinstance(value, dict):
                 raise
             raise ValidationError(_NOT_A_MAPPING) from None
@@ -50,7 +50,7 @@ def alternatives(field: Any) -> Iterator[Any]:
     elif hasattr(field, "nested"):
         try:
             yield field.schema
-        except Exception:  # a schema that the SDK registers elsewhere
+        except Exception:  # the SDK registers this schema elsewhere
             yield field
     elif type(field).__name__ in ("Dict", "Mapping", "Raw", "Field"):
         yield field
@@ -61,13 +61,13 @@ def is_schema(each: Any) -> bool:
 
 
 def of_type(level: Iterable[Any], value: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return those of the schemas and mappings that have the type of a value; all of them if it has no type."""
+    """Return the schemas and mappings of the type that a value names; all if it names none."""
     level = tuple(level)
     return tuple(each for each in level if _has_type(each, value["type"])) if "type" in value else level
 
 
 def _has_type(each: Any, kind: Any) -> bool:
-    from marshmallow import ValidationError  # 0.1 s
+    from marshmallow import ValidationError  # takes 0.1 s to import
 
     if not is_schema(each):
         return True
@@ -77,16 +77,12 @@ def _has_type(each: Any, kind: Any) -> bool:
         return False
 
 
-def _needs_type(each: Any) -> bool:
-    return is_schema(each) and "type" in each.fields and bool(each.fields["type"].required)
-
-
 def _selected(complaints: Mapping[Any, Any], value: Any) -> list[Any]:
-    """Return the complaints of the alternatives for a value. complaints: those of each field of a union"""
+    """Return the complaints to report for a value. complaints: of each field of a union"""
     kind = type(value) if isinstance(value, (dict, list)) else str
     binding = internals.schema_fields.DataBindingStr
     complaints = {field: complaint for field, complaint in complaints.items() if not isinstance(field, binding)}
-    of_file = isinstance(value, str) and value.startswith("file:")  # it is read in place of keys and values
+    of_file = isinstance(value, str) and value.startswith("file:")  # the file contains the keys and values
     fitting = {field: complaint for field, complaint in complaints.items() if _takes(field, dict if of_file else kind)}
     if kind is not dict or not fitting:
         mapping = [_NOT_A_MAPPING] if any(_takes(field, dict) for field in complaints) else []
@@ -101,7 +97,8 @@ def _selected(complaints: Mapping[Any, Any], value: Any) -> list[Any]:
     fewest = min(_unknown_keys(schema, value) for schema in typed)
     likely = [schema for schema in typed if _unknown_keys(schema, value) == fewest]
     complaint = schemas[likely[0]]
-    if "type" not in value and all(map(_needs_type, likely)):
+    types = [each.fields.get("type") if is_schema(each) else None for each in likely]
+    if "type" not in value and all(field is not None and field.required for field in types):
         return [{**complaint, "type": [MISSING_KEY, f"Value None passed is not in set {_types(likely)}"]}]
     return [complaint]
 
@@ -118,7 +115,6 @@ def _takes(field: Any, kind: type) -> bool:
 
 
 def _types(schemas: Iterable[Any]) -> list[str]:
-    """Return the types that schemas accept."""
     return list(
         dict.fromkeys(name for each in schemas if is_schema(each) for name in _choices(each.fields.get("type")))
     )

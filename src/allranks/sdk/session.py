@@ -33,9 +33,9 @@ def session(*, client: bool = True) -> Iterator[None]:
     """Import and use azure-ai-ml inside of this block.
 
     Its logs and warnings are discarded, standard output is redirected to standard error, control flow nodes are
-    enabled, its temporary folders are deleted, and it uploads exactly what `allranks.sdk.files` lists.
+    enabled, its temporary folders are deleted, and it uploads exactly the files that `allranks.sdk.files` lists.
 
-    client: whether the block talks to Azure. Without its client, the SDK is imported in less than half the time
+    client: whether the block talks to Azure. Without its client, importing the SDK takes less than half the time
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
@@ -69,7 +69,7 @@ def entry(names: MutableMapping[str, Any], name: str, value: Any) -> Iterator[No
 
 @contextlib.contextmanager
 def _temporary_folders() -> Iterator[Path]:
-    """Delete the folders that two SDK modules create and leave behind, for additional includes and for expressions.
+    """Delete the folders that two SDK modules create for additional includes and expressions, and do not delete.
 
     Yield the folder that contains them.
     """
@@ -97,14 +97,14 @@ def _muted(client: bool) -> Iterator[None]:
 
 
 def _import(client: bool) -> None:
-    """Import the SDK without garbage collection: it finds nothing to free, and takes an eighth of `allranks check`."""
+    """Import the SDK without garbage collection, which would free nothing and take an eighth of `allranks check`."""
     if "azure.ai.ml" in sys.modules:
         return
     enabled = gc.isenabled()
     gc.disable()
     try:
         if client:
-            import azure.ai.ml  # noqa: F401
+            import azure.ai.ml  # noqa: F401  takes 0.9 s to import
         else:
             light_import.import_sdk()
     finally:
@@ -115,10 +115,10 @@ def _import(client: bool) -> None:
 
 @contextlib.contextmanager
 def quick_yaml() -> Iterator[None]:
-    """Inside of the block, the SDK reads YAML with a loader that is written in C and limits what a text expands to.
+    """Let the SDK read YAML with a loader in C that limits the size of the content, inside of the block.
 
-    With the SDK's own loaders, which are written in Python, `allranks check` of the image pipeline takes an eighth
-    longer, and locating a mistake in a file of 20 steps takes 0.5 s.
+    With the SDK's loaders, which are written in Python, `allranks check` of the image pipeline takes an eighth longer,
+    and locating a mistake in a file of 20 steps takes 0.5 s.
     """
     with (
         internals.replaced(yaml, "safe_load", bounded_yaml.load),
@@ -129,7 +129,7 @@ def quick_yaml() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Located:
-    """A value of a YAML file, as the SDK uses strictyaml's to locate a mistake."""
+    """A value of a YAML file with the interface of strictyaml that the SDK uses to locate a mistake."""
 
     node: yaml.Node
 
@@ -173,12 +173,11 @@ def quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def serialized_model_creation() -> Iterator[None]:
-    """Let one thread at a time create a model of the SDK's REST client inside of the block: it resolves components
-    in threads if its private features are enabled.
+    """Let only one thread at a time create a model of the SDK's REST client, inside of the block.
 
-    The first object of a class writes the table of its fields into the class, while another thread may read the same
-    class for the table of a subclass: "dictionary changed size during iteration", or a response that silently stays a
-    plain dictionary (Azure/azure-sdk-for-python#47426).
+    The SDK resolves components in threads if its private features are enabled. The first object of a class writes the
+    table of its fields into the class, while another thread may read it for a subclass: "dictionary changed size during
+    iteration", or a response that silently remains a plain dictionary (Azure/azure-sdk-for-python#47426).
     """
     model = internals.RestModel
     create = model.__new__

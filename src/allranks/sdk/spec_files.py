@@ -1,4 +1,4 @@
-"""Find the files that describe components, jobs and schedules, by their content, whatever their names are."""
+"""Find the files that describe components, jobs and schedules, by their content."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PYTHON_NAME = re.compile(r"\bname\s*=\s*[\"'](?P<name>\w+)[\"']|^def\s+(?P<func
 
 
 class Kind(Enum):
-    """What a file describes."""
+    """The kind of object that a file describes."""
 
     COMPONENT = "component"
     JOB = "job"
@@ -41,7 +41,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class SpecFiles:
-    """What the files in a folder describe.
+    """The files in a folder, by the kind of object that they describe.
 
     components: files, in YAML or in Python
     jobs:       files in YAML
@@ -59,8 +59,8 @@ def below(folder: Path) -> SpecFiles:
     """Return the specs in a folder and the folders below it.
 
     Hidden folders (``.git``, ``.venv``), virtual environments, caches, and the code beside a ``component.yaml`` are
-    left out: an exported component's code has a copy of the spec that it was exported from. No file is run, so a Python
-    file has a pipeline if a function of its module is decorated with ``@pipeline`` or ``@dsl.pipeline``.
+    excluded: an exported component's code has a copy of its original spec. No file is run: a Python file has a pipeline
+    if a function of its module is decorated with ``@pipeline`` or ``@dsl.pipeline``.
     """
     kinds = {path: kind(path) for path in files_below(folder, ".py", ".yaml", ".yml")}
     return SpecFiles(
@@ -72,7 +72,7 @@ def below(folder: Path) -> SpecFiles:
 
 
 def kind(path: Path) -> Kind | None:
-    """Return what a file describes; None if that is none of the kinds, or if it cannot be read.
+    """Return the kind of object that a file describes; None for other kinds, and if the file cannot be read.
 
     No code is run. A component in Python is a file with functions that have mldesigner's @command_component, and
     without a pipeline.
@@ -90,7 +90,7 @@ def kind(path: Path) -> Kind | None:
         detected = kind_of(_document(text)) if is_yaml and _KEYS.search(text) else None
     if detected or path.name not in specs.SPECS:
         return detected
-    # The content of Python that can be parsed decides.
+    # For Python that can be parsed, the content decides.
     return None if path.suffix == ".py" and _statements(text) is not None else Kind.COMPONENT
 
 
@@ -122,7 +122,7 @@ def _code_folders(files: Iterable[Path]) -> Iterator[str]:
 
 
 def _document(text: str) -> Mapping[str, Any]:
-    """Return a YAML file's content; if it is not valid YAML, only the schema that it names."""
+    """Return a YAML file's content; only the schema that it names if it is not valid YAML."""
     try:
         document = bounded_yaml.load(text)
     except (yaml.YAMLError, ValueError):
@@ -132,7 +132,7 @@ def _document(text: str) -> Mapping[str, Any]:
 
 
 def kind_of(document: Mapping[str, Any]) -> Kind | None:
-    """Return what the content of a YAML file describes; None if that is none of the kinds."""
+    """Return the kind of object that the content of a YAML file describes; None for other kinds."""
     if {"trigger", "create_job"} <= document.keys():
         return Kind.SCHEDULE
     if document.get("type") == "parallel" and isinstance(document.get("task"), dict):
@@ -151,7 +151,7 @@ def kind_of(document: Mapping[str, Any]) -> Kind | None:
             return None
     elif declared not in _TYPES:
         return None
-    # A job has a type and a command too, but no version, it is never reused by itself, and its inputs have values.
+    # A job also has a type and a command, but no version and no is_deterministic, and its inputs have values.
     inputs = document.get("inputs") if declared == "command" else None
     ports = inputs.values() if isinstance(inputs, dict) else ()
     kinds = (str(port.get("type")) for port in ports if isinstance(port, dict))
@@ -168,7 +168,7 @@ def _statements(text: str) -> list[ast.stmt] | None:
 
 
 def _pipelines(path: Path) -> list[str]:
-    """Return the pipelines of a Python file. A function that needs inputs is a part of a larger pipeline."""
+    """Return the pipelines of a Python file. A function that needs inputs is part of a larger pipeline."""
     try:
         text = bounded_yaml.read(path) if path.suffix == ".py" else ""
     except (OSError, ValueError):
@@ -199,25 +199,23 @@ class Spec:
 
 
 def find_by_name(folder: Path, name: str) -> tuple[Spec, ...]:
-    """Return the specs with a name, the highest version first; those of one version sorted by path."""
+    """Return the specs with this name, the highest version first, then by path."""
     matches = [Spec(path, _version(path, name)) for path in _candidates(folder, name) if is_component(path)]
     matches.sort(key=lambda spec: spec.path)
     return tuple(sorted(matches, key=lambda spec: _order(spec.version), reverse=True))
 
 
 def _candidates(folder: Path, name: str) -> Iterator[Path]:
-    """Yield files that may describe a component. Their text is searched, because parsing a thousand files would take a
+    """Yield files that may describe a component. The text is searched, because parsing a thousand files takes a
     minute."""
-    for path, text in _files(folder):
+    for path in files_below(folder, ".yaml", ".yml", *specs.SPECS, with_code=True):
+        try:
+            text = bounded_yaml.read(path)
+        except (OSError, UnicodeDecodeError):
+            continue
         pattern = _PYTHON_NAME if path.suffix == ".py" else _NAME
         if any(name in match.groups() for match in pattern.finditer(text)):
             yield path
-
-
-def _files(folder: Path) -> Iterator[tuple[Path, str]]:
-    for path in files_below(folder, ".yaml", ".yml", *specs.SPECS, with_code=True):
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            yield path, bounded_yaml.read(path)
 
 
 def _version(path: Path, name: str) -> str:
@@ -227,6 +225,6 @@ def _version(path: Path, name: str) -> str:
 
 
 def _order(version: str) -> tuple[tuple[int, int, str], ...]:
-    """Return a sort key of a version: 1.10 comes after 1.9."""
+    """Return the sort key of a version: 1.10 comes after 1.9."""
     parts = re.findall(r"\d+|[^\d.]+", version)
     return tuple((1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts)

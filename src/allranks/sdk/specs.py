@@ -23,13 +23,15 @@ SPECS = ("component.yaml", "component.py")
 
 
 def load(spec: Path) -> list[Any]:
-    """Return azure-ai-ml's components of a spec: one for a YAML file, at least one for a Python file, without network.
+    """Return azure-ai-ml's components of a spec, without network: one for a YAML file, at least one for a Python file.
 
     Raise InputError if the spec cannot be read or does not describe a component.
     """
     text = None if spec.suffix == ".py" else yaml_lines.parse(spec)
     try:
-        components = [_load_yaml(text)] if text else _load_python(spec)
+        defined = () if text else vars(_import_file(spec)).values()
+        components = [value.component for value in defined if internals.is_mldesigner_component(value)]
+        components = [_load_yaml(text)] if text else components
         results = [internals.validate(component) for component in components]
     except InputError:
         raise
@@ -52,7 +54,7 @@ def load_environment(file: Path) -> Any:
     """Return azure-ai-ml's environment of a file. Raise InputError if the file does not describe one."""
     try:
         return internals.load_environment(file)
-    # The SDK's errors have no common class; any of them means that it would not register this.
+    # The SDK's errors have no common class. Any of them means that it would not register the environment.
     except Exception as error:
         found = f"azure-ai-ml does not load it: {validation_errors.one_line(error)}"
         raise InputError(
@@ -61,7 +63,7 @@ def load_environment(file: Path) -> Any:
 
 
 def environment_name(file: Path) -> str:
-    """Return the name in an environment's own file; "" if it has none, cannot be read, or is another kind of file."""
+    """Return the name in an environment's file; "" if it has none, cannot be read, or is another kind of file."""
     try:
         tree = bounded_yaml.load_file(file)
     except (OSError, ValueError, yaml.YAMLError):
@@ -88,16 +90,12 @@ def _load_yaml(text: YamlText) -> Any:
 
 
 def _mistakes(text: YamlText) -> Iterator[Problem]:
-    """Yield misspelt keys, some of which the SDK ignores, and an unknown distribution, which the SDK reports alone."""
+    """Yield misspelt keys, some of which the SDK ignores, and an unknown distribution, for which the SDK reports no
+    others."""
     for key, meant in validation_errors.misspelt(validation_errors.kind_of(text.tree), text.tree):
         yield unknown_key(f"{text.place(key)}, key {key}", meant)
     if isinstance(kind := text.value("distribution.type"), str):
         yield from unknown_distribution(kind, f"{text.place('distribution.type')}, key distribution.type")
-
-
-def _load_python(spec: Path) -> list[Any]:
-    module = _import_file(spec)
-    return [value.component for value in vars(module).values() if internals.is_mldesigner_component(value)]
 
 
 def _import_file(file: Path) -> ModuleType:
@@ -114,7 +112,7 @@ def _import_file(file: Path) -> ModuleType:
         user_code.execute(file, module)
     finally:
         sys.path[:] = path
-        # Modules of another component may have the same names, so remove those that were imported from this folder.
+        # Remove modules of this folder, because those of another component may have the same names.
         for imported in set(sys.modules) - before:
             source = getattr(sys.modules[imported], "__file__", None)
             if source is not None and Path(source).resolve().is_relative_to(file.parent.resolve()):
@@ -123,6 +121,6 @@ def _import_file(file: Path) -> ModuleType:
 
 
 def _shortened(text: str) -> str:
-    """Return a message in one line. If a value matches none of several schemas, the SDK reports each; use the first."""
+    """Return a message in one line: the first one if the SDK reports one for each of several schemas."""
     text = text.removeprefix("['").removesuffix("']")  # a list of one message, for a file that is missing
     return " ".join(text.split("; ", 1)[0].split())

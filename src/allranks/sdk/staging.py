@@ -1,9 +1,8 @@
-"""Make azure-ai-ml upload exactly the list of `allranks.sdk.files`, by giving it folders that contain nothing else.
+"""Make azure-ai-ml upload exactly the files that `allranks.sdk.files` lists, by replacing folders.
 
-A folder of links replaces the code or the build context. The SDK hashes and uploads the links' targets under the links'
-names, so an asset's hash still depends on names and bytes. The folder has the name of the original, since the SDK
-uploads below that name.
-"""
+A folder of links replaces the code or the build context. The SDK hashes and uploads the targets under the names of the
+links, so an asset's hash still depends on names and bytes. The folder has the name of the original, which is part of
+the names in the upload."""
 
 from __future__ import annotations
 
@@ -17,16 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from allranks.sdk import internals
-from allranks.sdk.build_context import context_of
 from allranks.sdk.files import copy_links
 from allranks.sdk.paths import is_remote, shown
-from allranks.sdk.uploads import code_at, command_of, merged
+from allranks.sdk.uploads import code_at, command_of, context_of, merged
 
 _MERGED = "code_with_additional_includes"
-"""The SDK's own name of a merged folder."""
+"""The SDK's name of a merged folder."""
 
 _command: ContextVar[str] = ContextVar("command", default="")
-"""The command of the component or job whose code the SDK builds. The SDK's threads each build the code of another."""
+"""The command of the component or job whose code the SDK builds. Each thread of the SDK builds another one."""
 
 
 @contextlib.contextmanager
@@ -34,11 +32,11 @@ def exact_uploads(folder: Path, *, client: bool) -> Iterator[None]:
     """Make the SDK upload exactly the listed files inside of the block.
 
     folder: for the links
-    client: whether the block may upload; without that, it may only create the folders that would be uploaded
+    client: whether the block may upload; otherwise it may only create the folders that would be uploaded
 
-    The SDK turns local folders into uploads in three places: it merges a component's code with its additional includes,
-    creates a Code of any folder, and hashes and uploads a build context. In the first two it does not say which command
-    the code is for, so two more places are replaced, where it begins to build the code of a component and of a job.
+    The SDK processes local folders in three places: it merges a component's code with its additional includes, creates
+    a Code of any folder, and hashes and uploads a build context. The first two do not know the command that the code is
+    for, so two more places are replaced, where the SDK begins to build the code of a component and of a job.
     """
     stage = _Stage(folder)
     with _exact_code(stage), _exact_operations(stage) if client else contextlib.nullcontext():
@@ -51,7 +49,7 @@ def _exact_code(stage: _Stage) -> Iterator[None]:
     code_class, environments, mixin = internals.Code, internals.environments, internals.ComponentCodeMixin
     includes_class = internals.AdditionalIncludes
     if includes_class.merge_local_code_and_additional_includes.__module__ == __name__:
-        # Nested in another session, whose links exist longer.
+        # This session is nested in another one, whose links exist longer.
         yield
         return
     make, object_hash, build = code_class.__init__, environments.get_object_hash, vars(mixin)[internals.BUILD_CODE]
@@ -67,7 +65,7 @@ def _exact_code(stage: _Stage) -> Iterator[None]:
 
     def make_code(code: Any, *, path: Any = None, ignore_file: Any = None, **more: Any) -> None:
         if path and not is_remote(str(path)) and not str(path).startswith("git+"):
-            # The SDK's own rule, of Artifact.path.
+            # As in Artifact.path of the SDK.
             path = path if os.path.isabs(path) else Path(more.get("base_path") or "./", path).resolve()
             path, ignore_file = stage.path(Path(path)), internals.IgnoreFile()
         make(code, path=path, ignore_file=ignore_file, **more)
@@ -87,7 +85,7 @@ def _exact_code(stage: _Stage) -> Iterator[None]:
 @contextlib.contextmanager
 def _exact_operations(stage: _Stage) -> Iterator[None]:
     """Replace what the operations of the SDK's client do with folders."""
-    importlib.import_module(internals.PARTS["client"])  # first: the modules below import each other, in this order only
+    importlib.import_module(internals.PARTS["client"])  # first, because the modules below import each other
     utilities = internals.artifacts
     upload = vars(utilities)[internals.UPLOAD]
     if upload.__module__ == __name__:
@@ -139,7 +137,7 @@ class _Stage:
         self._count = itertools.count()
 
     def code(self, includes: Any) -> Path | None:
-        """Return the folder, or the single file, that replaces a component's code; None if it has none."""
+        """Return the folder, or the single file, that replaces a component's code; None if there is none."""
         code = includes.resolved_code_path
         scratch = self._new()
         scratch.mkdir()

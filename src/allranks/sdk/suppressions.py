@@ -1,8 +1,7 @@
 """Comments that ignore a rule: ``# allranks: ignore RULE, RULE``.
 
-At the end of a line, the comment applies to that line; on a line of its own, to the next line with content; above all
-content of the file, to the whole file. An error can be ignored only if azure-ai-ml accepts what it names.
-"""
+At the end of a line, the comment applies to that line; on its own line, to the next line with content; above all
+content of the file, to the whole file. An error can only be ignored if azure-ai-ml accepts the file."""
 
 from __future__ import annotations
 
@@ -24,18 +23,18 @@ _SIZE = 1 << 20
 
 @dataclass(frozen=True)
 class Comments:
-    """The comments of one file. by_line: the rules that are ignored on a line"""
+    """The rules that the comments of a file ignore."""
 
     everywhere: frozenset[str] = frozenset()
     by_line: dict[int, frozenset[str]] = field(default_factory=dict)
 
     def ignore(self, rule: str, line: int | None) -> bool:
-        """Return whether a rule is ignored on a line. line: None if it is not known"""
+        """Return whether a rule is ignored on a line. line: None if unknown"""
         return rule in self.everywhere or (line is not None and rule in self.by_line.get(line, ()))
 
 
 class Suppressions:
-    """The findings that comments ignore. Each file is read once."""
+    """Comments that ignore findings, by file. Each file is read once."""
 
     def __init__(self) -> None:
         self._files: dict[str, Comments] = {}
@@ -45,7 +44,7 @@ class Suppressions:
         return tuple(problem for problem in problems if not self._is_ignored(problem))
 
     def of(self, file: str) -> Comments:
-        """Return the comments of a file; none of a file that cannot be read."""
+        """Return the comments of a file; none if it cannot be read."""
         if file not in self._files:
             self._files[file] = Comments()
             with contextlib.suppress(OSError, ValueError), open(file, encoding="utf-8") as opened:
@@ -83,7 +82,7 @@ def read(text: str, *, is_python: bool = False) -> Comments:
 
 
 def _comment_lines(text: str, is_python: bool) -> Iterator[int]:
-    """Yield the numbers of lines with a comment. A `#` inside a string or a block of text begins none."""
+    """Yield the numbers of lines that may have a comment: not those inside of a string or a block of text."""
     if is_python:
         try:
             tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
@@ -95,7 +94,7 @@ def _comment_lines(text: str, is_python: bool) -> Iterator[int]:
     try:
         for token in yaml.scan(text):
             if isinstance(token, yaml.ScalarToken) and token.style in ("|", ">", "'", '"'):
-                # A block's first line is that of its indicator, which may have a comment. Its end is on the next line.
+                # A block begins on the line of its indicator, which may have a comment, and ends on the next line.
                 start, end = token.start_mark, token.end_mark
                 block = token.style in ("|", ">")
                 scalars.update(range(start.line + (2 if block else 1), end.line + (1 if block else 2)))

@@ -1,14 +1,13 @@
-"""Find what a node has in place of its settings: a binding as a whole group of them, or a value of another type."""
+"""Find settings that cannot be sent: a binding for a whole group of settings, or a value of another type."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from allranks.errors import Problem, StepPlace
+from allranks.errors import Problem, StepPlace, finding
 from allranks.sdk import internals, validation_errors
 from allranks.sdk.entity_ports import flat, is_port, plain
-from allranks.sdk.rules import BOUND_SECTION, UNSENT_BINDING, bound_counts, count_problem
 
 _SECTIONS = frozenset(
     ["distribution", "environment_variables", "identity", "limits", "queue_settings", "resources", "retry_settings"]
@@ -20,11 +19,18 @@ _REMOVE = "correct or remove the setting"
 _SENT_AS_TEXT = ("display_name", "environment_variables", "properties", "tags")
 _DROPPED = ("description",)
 _OF_COMPONENTS = ("code", "command", "distribution", "environment", "environment_variables", "resources", "tags")
+_BOUND_ON_STEPS = {
+    ("resources", "instance_count"): "number",
+    ("distribution", "process_count_per_instance"): "number",
+    ("resources", "instance_type"): "text",
+    ("resources", "shm_size"): "text",
+}
+"""Settings in which only steps may have a binding. For a text, components may have one that is a text."""
 _OF_PORTS = ("mode", "name", "type", "version")
 
 
 def problems(node: Any, place: StepPlace) -> Iterator[Problem]:
-    """Yield a problem for each setting of a node of the SDK, of its component and of its ports that cannot be read."""
+    """Yield a problem for each setting of a node, of its component and of its ports that cannot be read."""
     if not isinstance(node, internals.BaseNode):
         return
     for name, value in vars(node).items():
@@ -33,14 +39,14 @@ def problems(node: Any, place: StepPlace) -> Iterator[Problem]:
             expected = "a text" if key == "environment" else "a mapping"
             yield Problem(place.key(key), _type(value), expected)
         elif internals.is_binding(value) and key in _SECTIONS:
-            yield BOUND_SECTION.problem(place.key(key), f"{_text(value)}, in place of keys and values", "a mapping")
+            yield finding("bound-section", place.key(key), f"{_text(value)}, in place of keys and values", "a mapping")
         elif internals.is_binding(value) and key in _NEVER_BOUND:
             yield _refused(place.key(key), value)
         elif internals.is_binding(value) and key in _BOUND_AS_TEXT and not isinstance(value, str):
             found = "a binding as an object, which azure-ai-ml cannot send"
             yield Problem(place.key(key), found, "a value", f'write it as a text: "{_text(value)}"')
         else:
-            yield from _of_section(key, value, place)
+            yield from _section_problems(key, value, place)
     for name, value in getattr(internals.component(node), "__dict__", {}).items():
         key = name.lstrip("_")
         if key in _OF_COMPONENTS and internals.is_binding(value) and (key != "command" or not isinstance(value, str)):
@@ -49,7 +55,7 @@ def problems(node: Any, place: StepPlace) -> Iterator[Problem]:
     component = internals.component(node)
     sections = {key: getattr(component, key, None) for key in ("resources", "distribution")}
     yield from (count_problem(place.key(".".join(keys)), value) for keys, value in bound_counts(sections))
-    yield from _of_ports(node, place)
+    yield from _port_problems(node, place)
 
 
 def refused(error: Exception, place: StepPlace) -> Iterator[Problem]:
@@ -62,19 +68,20 @@ def refused(error: Exception, place: StepPlace) -> Iterator[Problem]:
 
 
 def unsent(node: Any, place: StepPlace) -> Iterator[Problem]:
-    """Yield a warning for each setting of a node with a binding that azure-ai-ml drops, or that it cannot send."""
+    """Yield a warning for each binding in a setting of a node that azure-ai-ml drops or cannot send."""
     for name, value in vars(node).items():
         key = name.lstrip("_")
         parts = value.values() if isinstance(value, dict) else (value,)
         if key in _SENT_AS_TEXT and any(internals.is_binding(each) and not isinstance(each, str) for each in parts):
             found = "azure-ai-ml cannot send a binding as an object here"
-            yield UNSENT_BINDING.problem(place.key(key), found, "", "write bindings as texts")
+            yield finding("unsent-binding", place.key(key), found, "", "write bindings as texts")
         elif key in _DROPPED and internals.is_binding(value):
-            yield UNSENT_BINDING.problem(place.key(key), f"{_text(value)}, a binding, which azure-ai-ml does not send")
+            found = f"{_text(value)}, a binding, which azure-ai-ml does not send"
+            yield finding("unsent-binding", place.key(key), found)
 
 
-def _of_section(key: str, value: Any, place: StepPlace) -> Iterator[Problem]:
-    """Yield a problem for each expression that is not a binding to one input, in a setting or a group of settings."""
+def _section_problems(key: str, value: Any, place: StepPlace) -> Iterator[Problem]:
+    """Yield a problem for each expression in a setting, or a group of settings, that is not a binding to one input."""
     parts = value if isinstance(value, dict) else getattr(value, "__dict__", {}) if key in _SECTIONS else {}
     for where, each in ((key, value), *((f"{key}.{str(name).lstrip('_')}", each) for name, each in parts.items())):
         if where == "queue_settings.job_tier" and internals.is_binding(each):
@@ -82,13 +89,13 @@ def _of_section(key: str, value: Any, place: StepPlace) -> Iterator[Problem]:
         elif isinstance(each, internals.PipelineExpression):
             try:
                 str(each)
-            except Exception as error:  # the SDK's own
+            except Exception as error:  # of the SDK, without a common class
                 found, fix = validation_errors.one_line(error), "bind it to one input, and compute the value before"
                 yield Problem(place.key(where), found, "a value or a binding", fix)
 
 
-def _of_ports(node: Any, place: StepPlace) -> Iterator[Problem]:
-    """Yield a problem for what is no port, and for a binding as the mode, type or name of one."""
+def _port_problems(node: Any, place: StepPlace) -> Iterator[Problem]:
+    """Yield a problem for each value that is not a port, and for each binding as the mode, type or name of a port."""
     for side in ("inputs", "outputs"):
         for name, port in flat(getattr(node, side)):
             where = f"{side}.{name}"
@@ -116,3 +123,22 @@ def _text(value: Any) -> str:
     # The SDK refuses some expressions when they are written as texts.
     except Exception:
         return "an expression"
+
+
+def bound_counts(sections: Mapping[str, Any]) -> list[tuple[tuple[str, str], Any]]:
+    """Return the keys, with their values, of bindings that azure-ai-ml refuses in a component.
+
+    sections: resources and distribution, as mappings or objects of azure-ai-ml
+    """
+    found = []
+    for (section, name), kind in _BOUND_ON_STEPS.items():
+        settings = sections.get(section)
+        value = settings.get(name) if isinstance(settings, Mapping) else getattr(settings, name, None)
+        if "${{" in str(value) and not (kind == "text" and isinstance(value, str)):
+            found.append(((section, name), value))
+    return found
+
+
+def count_problem(where: str, value: Any) -> Problem:
+    """Return the error of a binding that `bound_counts` returned."""
+    return finding("count-binding", where, f"{value}, a binding", "a value")

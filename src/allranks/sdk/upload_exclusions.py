@@ -1,11 +1,11 @@
-"""Files that are not uploaded: those that no upload ever contains, and those that an ignore file excludes.
+"""Exclude files from uploads: those that are never uploaded, and those that an ignore file excludes.
 
-Never uploaded are version control, allranks workspaces, secrets, keys, caches and virtual environments. No ignore file
+Version control, allranks workspaces, secrets, keys, caches and virtual environments are never uploaded. No ignore file
 can include them again. A job that needs a secret gets it from Azure Key Vault, and a job that needs a package gets it
-from its environment. `node_modules` is not excluded: Node finds packages only next to the code.
+from its environment. `node_modules` is not excluded, because Node only finds packages next to the code.
 
 The SDK reads the ignore file of one folder, `.amlignore` before `.gitignore`, and matches relative names as strings.
-The last matching rule decides. It never reads ignore files of parent folders.
+The last matching rule decides. The SDK never reads ignore files of parent folders.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _FILES = {
         "*_rsa", "*_dsa", "*_ecdsa", "*_ed25519", "*_ecdsa_sk", "*_ed25519_sk", "*.pem", "*.key", "*.ppk", "*.p12",
         "*.pfx", "*.pkcs12", "*.jks", "*.keystore", "*.kdbx",
     ),
-    # Where tools keep passwords and tokens: Git, PyPI, npm, Docker, cloud providers, Hugging Face, Kaggle, Streamlit.
+    # Files with passwords and tokens of Git, PyPI, npm, Docker, cloud providers, Hugging Face, Kaggle, Streamlit.
     CREDENTIALS: (
         ".netrc", "_netrc", ".git-credentials", ".pypirc", ".npmrc", ".dockercfg", ".pgpass", ".s3cfg", ".boto",
         ".htpasswd", ".databrickscfg", "credentials", "credentials.json", "client_secret*.json",
@@ -113,7 +113,7 @@ def _has_only_certificates(path: Path) -> bool:
 
 
 NAMES = (".amlignore", ".gitignore")
-"""In the order in which the SDK looks for them; only the first one found is read."""
+"""Names of ignore files. The SDK only reads the first one that exists."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class IgnoreRules:
         return excluded
 
     def exclude_all_in(self, folder: str) -> bool:
-        """Return whether everything in a folder is excluded, so that it need not be read.
+        """Return whether all files in a folder are excluded, so that it need not be read.
 
         A rule that matches a folder's name, with or without a slash at its end, matches all of its content. A later
         rule with an exclamation mark can include single files again.
@@ -160,7 +160,7 @@ def rules_of(folder: Path) -> IgnoreRules:
 def read_rules(file: Path) -> IgnoreRules:
     """Return the rules of an ignore file. Raise InputError if it cannot be read."""
     try:
-        # Opening a pipe would block until its other end is opened.
+        # Opening a FIFO would block.
         lines = internals.ignored_patterns(file) if file.is_file() else None
     except (OSError, ValueError) as error:
         raise InputError(Problem(shown(file), f"it cannot be read: {error}", "a text file in UTF-8")) from None

@@ -1,9 +1,15 @@
-"""What the SDK uploads: a component's code with its additional includes, an environment's build context."""
+"""List the uploads of the SDK: a component's code with its additional includes, an environment's build context.
+
+A Dockerfile has no instruction to include another file. In files with Dockerfile in their name, a line
+``# allranks: include PATH`` is therefore replaced by the file at PATH, which is relative to the file with the line.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
@@ -12,11 +18,11 @@ from typing import Any
 
 from allranks.errors import InputError, Problem
 from allranks.sdk import internals
-from allranks.sdk.build_context import context_of
 from allranks.sdk.files import FileList, is_archive, list_merged, list_path
-from allranks.sdk.paths import is_remote, located, shown
+from allranks.sdk.paths import cache_folder, is_remote, located, shown
 from allranks.sdk.request import CodeRequest, ComponentRequest, EnvironmentRequest, JobRequest, NodeRequest
 from allranks.sdk.runtime_copy import command_uses_runtime, with_runtime
+from allranks.workspace import write_file
 
 CODE, CONTEXT = "code", "build context"
 
@@ -37,7 +43,7 @@ class Upload:
 
 
 def code_elsewhere(code: CodeRequest) -> str:
-    """Return the id or the URL of a component's code that is not a path on this machine; "" if it is one."""
+    """Return the id or the URL of a component's code; "" if the code is a path on this machine."""
     path = code.path or ""
     # The SDK drops "azureml:" from ids.
     place = path if path.startswith("git+") or not path else located(path, code.base)
@@ -50,11 +56,11 @@ def code_of(
 ) -> Iterator[FileList | None]:
     """Yield the files of a component's code; None if it has no local code.
 
-    where:          the place that messages name
+    where:          the place, for messages
     includes_where: the place of the additional includes, if different
-    without:        folders to omit: those that snapshots are written to
+    without:        folders of snapshots, which are omitted
 
-    Raise InputError if the files cannot be collected, or all of them are left out.
+    Raise InputError if the files cannot be collected, or all of them are excluded.
     """
     if code_elsewhere(code):
         yield None
@@ -66,7 +72,7 @@ def code_of(
 def merged(
     includes: Any, scratch: Path, where: str, includes_where: str, command: str, without: Collection[Path] = ()
 ) -> FileList | None:
-    """Return the files to upload of the SDK's AdditionalIncludes, see `list_merged`, with the runtime if they or the
+    """Return the files to upload for the SDK's AdditionalIncludes (see `list_merged`), with the runtime if they or the
     command use it; None if there is no code.
 
     scratch: a folder for archives
@@ -89,7 +95,7 @@ def command_of(owner: Any) -> str:
 def _included(includes: Any, base: Path, where: str) -> list[Path]:
     """Return the included paths. Raise InputError if one does not exist."""
     try:
-        # This downloads artifacts of Azure DevOps.
+        # It downloads artifacts of Azure DevOps.
         paths = internals.resolved_includes(includes)
     except (ValueError, RuntimeError, OSError) as error:
         found = " ".join(str(error).split())
@@ -106,8 +112,12 @@ def _included(includes: Any, base: Path, where: str) -> list[Path]:
 
 
 def code_at(path: Path, where: str, command: str, without: Collection[Path] = ()) -> FileList:
-    """Return the files of code without additional includes, a folder or a file, with the runtime if they or the command
-    use it. without: as for `code_of`. Raise InputError like `code_of`."""
+    """Return the files of code without additional includes, with the runtime if they or the command use it.
+
+    path, without: as for `code_of`
+
+    Raise InputError as `code_of` does.
+    """
     return with_runtime(_not_empty(list_path(path, where, without), where), command, where)
 
 
@@ -116,7 +126,8 @@ def uploads_of(job: JobRequest) -> list[Upload]:
     uploads: dict[str, Upload] = {}
     users: dict[str, list[str]] = {}
     problems: list[Problem] = []
-    for step, node in _nodes(job):
+    alone = [("", job.root)] if isinstance(job.root, NodeRequest) else []
+    for step, node in _below(job.root, "") if isinstance(job.root, ComponentRequest) else alone:
         for kind, source, command in _sources(node, alone=not step):
             key = repr((kind, source, command_uses_runtime(command)))
             if key not in uploads:
@@ -146,7 +157,7 @@ def _files(source: CodeRequest | Path, command: str, where: str) -> Iterator[Fil
 
 
 def _not_empty(files: FileList, where: str) -> FileList:
-    """Return the files. Raise InputError if all of them are left out."""
+    """Return the files. Raise InputError if all of them are excluded."""
     if files.files or not files.left_out:
         return files
     examples = ", ".join(f"{entry.name} ({entry.reason})" for entry in files.left_out[:5])
@@ -154,15 +165,8 @@ def _not_empty(files: FileList, where: str) -> FileList:
     raise InputError(Problem(where, found, "a file that may leave the machine", code="code-left-out"))
 
 
-def _nodes(job: JobRequest) -> Iterator[tuple[str, NodeRequest]]:
-    """Yield each node with its address, including those of nested pipelines; "" for a job that is one node."""
-    if isinstance(job.root, ComponentRequest):
-        yield from _below(job.root, "")
-    elif isinstance(job.root, NodeRequest):
-        yield "", job.root
-
-
 def _below(pipeline: ComponentRequest, path: str) -> Iterator[tuple[str, NodeRequest]]:
+    """Yield each node of a pipeline with its path, including those of nested pipelines."""
     for name, node in pipeline.nodes.items():
         yield f"{path}{name}", node
         if isinstance(node.component, ComponentRequest):
@@ -170,9 +174,9 @@ def _below(pipeline: ComponentRequest, path: str) -> Iterator[tuple[str, NodeReq
 
 
 def _sources(node: NodeRequest, *, alone: bool) -> Iterator[tuple[str, CodeRequest | Path, str]]:
-    """Yield what a node uploads: its component's code, with the command, and a local build context.
+    """Yield the uploads of a node: its component's code, with the command, and a local build context.
 
-    alone: whether it is a single job, whose own environment is sent; for a step the SDK sends its component's
+    alone: whether it is a standalone job, whose environment is sent; for a step, the SDK sends that of the component
     """
     component = node.component
     if not isinstance(component, ComponentRequest):
@@ -182,3 +186,51 @@ def _sources(node: NodeRequest, *, alone: bool) -> Iterator[tuple[str, CodeReque
     environment = (node.environment if alone else None) or component.environment
     if isinstance(environment, EnvironmentRequest) and (folder := environment.folder):
         yield CONTEXT, folder, ""
+
+
+DOCKERFILE = "Dockerfile"
+_INCLUDE = re.compile(r"^# allranks: include (\S+)$", re.MULTILINE)
+_DEEPEST = 8
+
+
+def context_of(folder: Path, where: str = "") -> FileList:
+    """Return the files of a build context. where: the place, for messages; by default the folder
+
+    Raise InputError if one of them, or a file that a Dockerfile includes, cannot be read.
+    """
+    listed = list_path(folder, where or str(folder))
+    written = {name: _written(path) for name, path in listed.files.items() if DOCKERFILE in path.name}
+    return replace(listed, files={**listed.files, **written})
+
+
+def _written(dockerfile: Path) -> Path:
+    """Return the file with the text of a Dockerfile: itself, or one in the user's cache if it includes others."""
+    if b"# allranks: include " not in dockerfile.read_bytes():
+        return dockerfile
+    text = dockerfile_text(dockerfile)
+    file = cache_folder("dockerfiles") / hashlib.sha256(text.encode()).hexdigest()[:24] / dockerfile.name
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_file(file, text)
+    return file
+
+
+def dockerfile_text(file: Path, included_from: tuple[str, ...] = ()) -> str:
+    """Return the text of a Dockerfile with the files that it includes. Raise InputError if one cannot be read.
+
+    included_from: the lines that led to the file
+    """
+    try:
+        if len(included_from) > _DEEPEST:
+            raise ValueError("it includes itself")
+        text = file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        where = included_from[-1] if included_from else shown(file)
+        found = f"{shown(file)}: {getattr(error, 'strerror', None) or error}"
+        raise InputError(Problem(where, found, "a Dockerfile, or a part of one", "correct the path")) from None
+
+    def included(match: re.Match[str]) -> str:
+        line = f"{shown(file)}:{text.count(chr(10), 0, match.start()) + 1}"
+        return dockerfile_text(file.parent / match[1], (*included_from, line)).rstrip("\n")
+
+    return _INCLUDE.sub(included, text)

@@ -1,4 +1,4 @@
-"""Find the user's code on the stack, and describe the exceptions that it raises."""
+"""Find the user's code on the stack, and convert its exceptions to problems."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 
 from allranks.errors import InputError, Location, Problem, did_you_mean
-from allranks.sdk import validation_errors
+from allranks.sdk import bounded_yaml, validation_errors
 from allranks.sdk.paths import shown
 
 _LIBRARIES = (
@@ -23,77 +23,38 @@ _LIBRARIES = (
 )
 _OWN = str(Path(__file__).parents[1])
 _CELL = "#cell"
-_NAMES = "lower-case letters, digits and _, beginning with a letter or _"
-_UNKNOWN = "values that are known while the function makes the pipeline"
-_DECIDE = (
-    "decide while the pipeline runs, with condition of mldesigner.dsl, or make it a value of Python: "
-    '@dsl.pipeline(non_pipeline_inputs=["NAME"])'
-)
-_SENTENCES = (
-    (r"unexpected attribute '(?P<name>.*?)'.*?: (?P<known>.*)\.", "there is no output {name}", "one of {known}",
-     "{near}"),
-    (r"unexpected attribute '(?P<name>.*?)'", "there is no output {name}", "a step with outputs", "remove it"),
-    (r"unexpected keyword argument '(?P<name>.*?)', valid keywords: (?P<known>.*)\.", "there is no input {name}",
-     "one of {known}", "{near}"),
-    (r"positional arguments, got .* for (?P<name>\w+)\..*component_func\((?P<known>.*)\)",
-     "{name} is called with arguments that have no names", "named arguments", "write {name}({known})"),
-    (r"only path input is supported now but get .*?: (?P<name>.*)\.", "{name} is bound to an input of data",
-     "an Input with type and path, an input of the pipeline, or an output of a step",
-     "write Input(type=TYPE, path=PATH)"),
-    (r"Exactly 1 output is required, got (?P<count>\d+)\. \((?P<known>.*)\)", "a step with {count} outputs",
-     "one output: {known}", "write .outputs.NAME"),
-    (r"Invalid node name found: '(?P<name>.*?)'", "'{name}' cannot be the name of a step", _NAMES,
-     "rename it: {valid}"),
-    (r"Duplicate node name .* node name: '(?P<name>.*?)'", "two steps have the name {name}",
-     "names that differ in more than case", "rename one"),
-    (r"Defining component '(?P<name>.*?)' failed: Name is not valid", "'{name}' cannot be the name of a component",
-     _NAMES, "rename it: {valid}"),
-    (r"^(?:in|out)puts\.(?P<name>\w+)\.(?P<key>\w+): Unknown field", "the component declares {key} of {name}",
-     "what is the same in each use, such as type and mode", "set {key} where the component is used"),
-    (r"^(?!expected:)(?P<name>[\w.]+): (?P<known>(?:one of|a) .*)$", "azure-ai-ml refuses {name}", "{known}", ""),
-    (r"\bDistributedComponent\b", "a DistributedComponent of the retired SDK v1",
-     "a command component", 'pip install "allranks[migrate]", then: allranks migrate FILE'),
-    (r"return type of dsl.pipeline", "the function returns something else than a dictionary of outputs",
-     "names with outputs of steps", 'write return {{"NAME": STEP.outputs.OUTPUT}}'),
-    (r"unsupported sampling algorithm: (?P<name>\w+)", "sampling algorithm '{name}'", "one of random, grid, bayesian",
-     ""),
-    (r"\bNodeOutput\b", "the function reads the value of a step's output, which the run makes", _UNKNOWN, _DECIDE),
-    (r"\bPipeline(?:Input|Expression)\b",
-     "the function reads the value of an input of the pipeline, which each run sets", _UNKNOWN, _DECIDE),
-)  # fmt: skip
-"""A pattern of the SDK's message, and what was found, what was expected and the fix, with the pattern's groups."""
 
 
 def execute(file: Path, module: ModuleType) -> None:
-    """Execute a Python file in a module's namespace, without bytecode.
+    """Execute a Python file in a module's namespace, without a bytecode cache.
 
-    Python takes bytecode for current if the file has changed in the same second and has the same size.
+    Python considers a cache valid if the file changed within the same second and has the same size.
     """
     exec(compile(file.read_bytes(), file, "exec", dont_inherit=True), vars(module))
 
 
 def cell_file(notebook: Path, cell: int) -> str:
-    """Return the name under which a notebook's cell is compiled."""
+    """Return the file name with which a notebook's cell is compiled."""
     return f"{notebook}{_CELL}{cell}"
 
 
 def line(file: str, number: int) -> Location:
-    """Return the line of a file, by the name under which it was compiled."""
+    """Return a location, given the file name with which the code was compiled."""
     path, mark, cell = file.rpartition(_CELL)
     return Location(shown(path), number, int(cell)) if mark and cell.isdecimal() else Location(shown(file), number)
 
 
 def is_users(file: str) -> bool:
-    """Return whether a file is neither a library's nor ours."""
+    """Return whether a file is the user's: not of a library, nor of allranks."""
     return not file.startswith("<") and not _is_library(file) and not file.startswith(_OWN)
 
 
 def caller(frame: FrameType | None, path: Path) -> Location | None:
-    """Return the innermost line of the file on the stack, or else of the user's other code."""
+    """Return the innermost line of the file on the stack, else of other user code; None if there is none."""
     nearest = None
     while frame is not None:
         file = frame.f_code.co_filename
-        if _is_of(file, path):
+        if _is_from(file, path):
             return line(file, frame.f_lineno)
         if nearest is None and is_users(file):
             nearest = line(file, frame.f_lineno)
@@ -102,7 +63,7 @@ def caller(frame: FrameType | None, path: Path) -> Location | None:
 
 
 @contextlib.contextmanager
-def told(path: Path) -> Iterator[None]:
+def input_errors(path: Path) -> Iterator[None]:
     """Convert exceptions of the user's code to InputError, with the file and line."""
     try:
         yield
@@ -113,11 +74,11 @@ def told(path: Path) -> Iterator[None]:
 
 
 def problem(error: BaseException, path: Path) -> Problem:
-    """Return the problem for an exception that the file's code raised."""
+    """Return the problem for an exception of the file's code."""
     if isinstance(error, SyntaxError) and error.filename and not _is_library(error.filename):
         return Problem(str(line(error.filename, error.lineno or 1)), f"it is not Python: {error.msg}", "Python")
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_users(frame.filename)]
-    own = [frame for frame in frames if _is_of(frame.filename, path)] or frames
+    own = [frame for frame in frames if _is_from(frame.filename, path)] or frames
     place = str(line(own[-1].filename, own[-1].lineno or 1)) if own else shown(path)
     fix = ""
     if own and any(frame.name == "<module>" for frame in frames[frames.index(own[-1]) + 1 :]):
@@ -136,7 +97,7 @@ def problem(error: BaseException, path: Path) -> Problem:
     return explained(problem, error, path)
 
 
-def _is_of(file: str, path: Path) -> bool:
+def _is_from(file: str, path: Path) -> bool:
     return file == str(path) or file.startswith(f"{path}{_CELL}")
 
 
@@ -145,14 +106,14 @@ def _is_library(file: str) -> bool:
 
 
 def explained(problem: Problem, error: BaseException, file: Path) -> Problem:
-    """Return the problem with an explanation if azure-ai-ml's sentence is known. file: the user's"""
+    """Return the problem, explained if the message of azure-ai-ml is known. file: the user's"""
     known = _keys(error)
     if isinstance(error, KeyError) and known:
         name = str(error.args[0])
         fix = did_you_mean(name, known, "remove it")
         return replace(problem, found=f"there is no input {name}", expected=f"one of {', '.join(known)}", fix=fix)
-    for pattern, found, expected, fix in _SENTENCES:
-        match = re.search(pattern, problem.found) or re.search(pattern, " ".join(str(error).split()))
+    for row in bounded_yaml.load_file(Path(__file__).with_name("sdk_messages.yaml")):
+        match = re.search(row["pattern"], problem.found) or re.search(row["pattern"], " ".join(str(error).split()))
         if match is None:
             continue
         words = match.groupdict()
@@ -160,13 +121,13 @@ def explained(problem: Problem, error: BaseException, file: Path) -> Problem:
         name = words.get("name") or ""
         valid = re.sub(r"\W", "_", name, flags=re.ASCII).lower()
         words |= {"known": ", ".join(names), "near": did_you_mean(name, names, "remove it"), "valid": valid}
-        found, expected, fix = (part.format_map(words) for part in (found, expected, fix))
-        return replace(problem, where=_place(problem.where, file, name), found=found, expected=expected, fix=fix)
+        found, expected, fix = (row[key].format_map(words) for key in ("found", "expected", "fix"))
+        return replace(problem, where=_naming_line(problem.where, file, name), found=found, expected=expected, fix=fix)
     return problem
 
 
 def _keys(error: BaseException) -> list[str]:
-    """Return the names of the inputs in which the SDK looked in vain."""
+    """Return the names of the existing inputs, if the SDK failed to find one."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -175,13 +136,13 @@ def _keys(error: BaseException) -> list[str]:
     return [str(name) for name in owner or ()] if is_inputs else []
 
 
-def _place(where: str, file: Path, name: str) -> str:
-    """Return the line that names a step, if the SDK has complained of it after the function had returned."""
+def _naming_line(where: str, file: Path, name: str) -> str:
+    """Return the line that names a step, if the SDK reported the step after the function returned."""
     if ":" in where or file.suffix != ".py" or not name:
         return where
     lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
     naming = rf"^\s*{re.escape(name)}\s*=|=\s*[\"']{re.escape(name)}[\"']"
-    for flag in (0, re.IGNORECASE):  # the SDK writes a name that was set in lower case
+    for flag in (0, re.IGNORECASE):  # the SDK converts a name that was set to lower case
         for number, text in enumerate(lines, 1):
             if re.search(naming, text, flag):
                 return f"{where}:{number}"

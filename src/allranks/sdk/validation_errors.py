@@ -1,4 +1,4 @@
-"""Convert azure-ai-ml's errors to short messages and problems, and name the key of its schemas that was meant."""
+"""Convert azure-ai-ml's errors to short messages and problems, and suggest keys of its schemas."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any
 
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.single import Single
+from allranks.contract.templating import EXPECTED
 from allranks.errors import Problem, did_you_mean
 from allranks.sdk import internals
 from allranks.sdk.paths import shown
@@ -25,10 +26,7 @@ _MAX_LENGTH = 300
 MISSING_FILE = " does not exist"
 """The end of a message about a file."""
 _KINDS = {
-    "string": "a text",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
+    **{kind: EXPECTED[kind] for kind in ("string", "integer", "number", "boolean")},
     "mapping": "keys and values",
     "list": "a list",
     "datetime": "a text such as 2026-01-31T08:00:00",
@@ -36,7 +34,7 @@ _KINDS = {
 _KIND = re.compile(rf"Not a valid (?:\w+ )*?({'|'.join(_KINDS)})(?: type)?\.")
 _CHOICES = re.compile(r"passed is not in set \[([^\]]*)\]")
 _IMPLIED = ("Value passed is not a data binding string", "Not a valid ISO8601-formatted datetime")
-"""The beginnings of complaints that another one of the same key makes superfluous."""
+"""Prefixes of complaints that are redundant if there is another one for the same key."""
 _SCHEMAS = {
     "command job": "job.command_job:CommandJobSchema",
     "command step": "pipeline.pipeline_command_job:PipelineCommandJobSchema",
@@ -51,15 +49,15 @@ _SCHEMAS = {
     "environment": "assets.environment:EnvironmentSchema",
 }
 _CLOSE = 0.75
-"""Similarity above which an unknown key is a misspelt one."""
+"""Minimum similarity of a misspelt key and a known one."""
 _VALUES = ("default", "path", "value")
-"""The keys that hold the value of an input: of a component's, of data in a job, of a literal in a job."""
+"""The keys for the value of an input: in a component, of data in a job, of a literal in a job."""
 Level = tuple[Any, ...]
-"""The schemas and fields that may describe a value. Several, because many keys accept values of several kinds."""
+"""The schemas and fields that may describe a value. Many keys accept values of several kinds."""
 _EXPECTATION = ("one of ", "a ", "keys and values", "azureml:")
-"""The beginnings of messages that say what is allowed and no more."""
+"""Prefixes of messages that only describe the allowed values."""
 _NOT_AN_EXPECTATION = ("Invalid", "Not a valid", "Value ", "Field ")
-"""The beginnings of messages that say what is wrong, not what is allowed."""
+"""Prefixes of messages that describe the error, not the allowed values."""
 
 
 def is_own(error: BaseException) -> bool:
@@ -71,14 +69,15 @@ def is_own(error: BaseException) -> bool:
 def messages_of(error: BaseException) -> list[tuple[str, str]]:
     """Return the SDK's complaints: (key such as ``jobs.train.inputs.lr``, message).
 
-    Schema errors have them as data, or else as JSON within a text, sometimes nested. The message of any other error is
-    its first paragraph.
-    """
+    Schema errors contain them as data, or as JSON within a text, sometimes nested. The message of any other error is
+    its first paragraph."""
     texts: dict[str, list[str]] = {}
     structured = _structured(error)
     for key, text in _leaves(structured, "") if structured else _complaints(str(error), ""):
         texts.setdefault(key, []).append(text)
-    return [(key, meaning(list(dict.fromkeys(each)))) for key, each in texts.items()] or [("", type(error).__name__)]
+    return [(key, short_message(list(dict.fromkeys(each)))) for key, each in texts.items()] or [
+        ("", type(error).__name__)
+    ]
 
 
 def one_line(error: BaseException) -> str:
@@ -91,8 +90,8 @@ def one_line(error: BaseException) -> str:
 
 
 def _structured(error: BaseException | None) -> Any:
-    """Return the complaints of marshmallow's error by key. The SDK raises others from it, whose texts contain them, or
-    fails to write such a text."""
+    """Return the complaints of marshmallow's error by key. The SDK raises other errors from it, whose texts contain the
+    complaints, or fails to format such a text."""
     while error is not None:
         messages = getattr(error, "messages", None)
         if isinstance(messages, dict) or (
@@ -115,8 +114,8 @@ def _complaints(text: str, key: str) -> Iterator[tuple[str, str]]:
         yield key, text
 
 
-def meaning(texts: list[str]) -> str:
-    """Return complaints about one key in short form."""
+def short_message(texts: list[str]) -> str:
+    """Return the complaints about one key as a short message."""
     text = "; ".join(texts)
     if MISSING_KEY in texts:
         return f"{MISSING_KEY} {_expectation(text)}".strip()
@@ -151,7 +150,7 @@ def _leaves(errors: Any, key: str, *, in_mapping: bool = False) -> Iterator[tupl
 
 
 def _expectation(text: str) -> str:
-    """Return the allowed values and the expected types from complaints such as "Not a valid integer."; else ""."""
+    """Return the allowed values and types from complaints such as "Not a valid integer."; "" for other complaints."""
     text = text.replace("Invalid input type.", "Not a valid mapping type.").removeprefix(MISSING_KEY)
     parts = [part for part in text.split("; ") if part and not part.startswith(_IMPLIED)]
     kinds = [match[1] for part in parts if (match := _KIND.fullmatch(part))]
@@ -164,7 +163,7 @@ def _expectation(text: str) -> str:
 
 
 def _reference(text: str) -> str:
-    """Return the expected forms of a reference, if the SDK explains that it accepts a name or a definition; else ""."""
+    """Return the forms of a reference if the SDK explains that it accepts a name or a definition; else ""."""
     if "In order to specify an existing" in text or text.endswith("schema data cannot be a string"):
         return "azureml:NAME:VERSION where it is registered, or else its definition"
     return ""
@@ -181,13 +180,13 @@ def _shortened(text: str) -> str:
 
 
 def misspelt(kind: str, tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield each unknown key of a file that is similar to a known one, with the known one.
+    """Yield pairs of an unknown key of a file and a similar known key.
 
-    kind: what the file describes, see `_SCHEMAS`
-    tree: its content
+    kind: a key of `_SCHEMAS`
+    tree: the content of the file
 
     The SDK ignores unknown keys in some places, for example in a step of a pipeline and in the distribution of a
-    component. Keys that resemble nothing are left to the SDK.
+    component. Unknown keys without a similar one are left to the SDK.
     """
     level = _root(kind)
     if level:
@@ -195,11 +194,11 @@ def misspelt(kind: str, tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def of_step(tree: Mapping[str, Any], folder: Path) -> list[tuple[str, str]]:
-    """Return the SDK's complaints about a step with a command or a Spark script of its own, as `messages_of`."""
+    """Return the SDK's complaints about a step with an inline command or Spark script, as `messages_of` does."""
     kind = "spark" if tree.get("type") == "spark" else "command"
     try:
         internals.schema(_SCHEMAS[f"{kind} step"])(context={"base_path": folder}).load(copy.deepcopy(dict(tree)))
-    except Exception as error:  # also those of its fields, which have no common class
+    except Exception as error:  # those of its fields have no common class
         return messages_of(error)
     return []
 
@@ -207,29 +206,32 @@ def of_step(tree: Mapping[str, Any], folder: Path) -> list[tuple[str, str]]:
 def similar(kind: str, key: str, tree: Any) -> str:
     """Return the known key that is similar to an unknown one, such as ``compute`` for ``jobs.train.computte``; "" if
     there is none. tree: the content of the file"""
-    level = _of_type(_root(kind), tree)
+    level = _matching_type(_root(kind), tree)
     *parents, name = key.split(".")
     for parent in parents:
         tree = tree.get(parent) if isinstance(tree, dict) else None
-        level = _of_type(_inside(level, parent), tree)
+        level = _matching_type(_inside(level, parent), tree)
     keys = _keys(level) - (tree.keys() if isinstance(tree, dict) else set())
-    return _closest(name, keys, cutoff=0.6) or next((each for each in _VALUES if name in _VALUES and each in keys), "")
+    return _most_similar(name, keys, cutoff=0.6) or next(
+        (each for each in _VALUES if name in _VALUES and each in keys), ""
+    )
 
 
 def kind_of(tree: Mapping[str, Any]) -> str:
-    """Return what a file of a component describes, for `misspelt`."""
+    """Return the kind of a component's file, for `misspelt`."""
     return f"{tree.get('type') or ('pipeline' if 'jobs' in tree else 'command')} component"
 
 
 def _misspelt(level: Level, tree: Any, path: str) -> Iterator[tuple[str, str]]:
     if not isinstance(tree, dict):
         return
-    level = _of_type(level, tree)
+    level = _matching_type(level, tree)
     keys = _keys(level)
+    is_open = not keys or any(not is_schema(each) for each in level)
     for name, value in tree.items():
         key = f"{path}{name}"
-        if not _is_open(level) and keys and name not in keys:
-            if closest := _closest(str(name), keys - tree.keys()):
+        if not is_open and name not in keys:
+            if closest := _most_similar(str(name), keys - tree.keys()):
                 yield key, closest
             continue
         yield from _misspelt(_inside(level, str(name)), value, f"{key}.")
@@ -245,14 +247,14 @@ def _root(kind: str) -> Level:
     return ()
 
 
-def _of_type(level: Level, tree: Any) -> Level:
-    """Return the alternatives of the type that a mapping names; all of them if none has this type."""
+def _matching_type(level: Level, tree: Any) -> Level:
+    """Return the alternatives of the type that a mapping names; all if none has this type."""
     return (of_type(level, tree) if isinstance(tree, dict) else ()) or level
 
 
 def _inside(level: Level, name: str) -> Level:
-    """Return what may describe the value of a key."""
-    # In a mapping with names of the user, such as those of steps, the name makes no difference.
+    """Return the schemas and fields that may describe the value of a key."""
+    # In a mapping with names that the user chooses, such as those of steps, the name is irrelevant.
     return _described(level, name if any(map(is_schema, level)) else "")
 
 
@@ -269,11 +271,6 @@ def _described(level: Level, name: str) -> Level:
     return tuple(found)
 
 
-def _is_open(level: Level) -> bool:
-    """Return whether any key is accepted."""
-    return not level or any(not is_schema(each) for each in level)
-
-
 @cache
 def _keys(level: Level) -> frozenset[str]:
     return frozenset(
@@ -281,13 +278,12 @@ def _keys(level: Level) -> frozenset[str]:
     )
 
 
-def _closest(name: str, keys: Set[str], cutoff: float = _CLOSE) -> str:
+def _most_similar(name: str, keys: Set[str], cutoff: float = _CLOSE) -> str:
     return next(iter(difflib.get_close_matches(name, sorted(keys), n=1, cutoff=cutoff)), "")
 
 
 def unknown_key(where: str, similar: str) -> Problem:
-    """Return the problem of a key that Azure ML does not have. similar: the key that was probably meant; "" if
-    unknown"""
+    """Return the problem of an unknown key. similar: the key to suggest; "" for none"""
     fix = f"did you mean {similar}?" if similar else "remove it, or correct its name"
     return Problem(where, "Azure ML has no such key", fix=fix, code="unknown-key")
 
@@ -310,8 +306,8 @@ def refused(where: str, key: str, value: object, message: str, unquoted: str | N
     """Return the problem of a key that the SDK refuses.
 
     value:    its value; None if it is unknown
-    message:  the SDK's, in the short form of `allranks.sdk.validation_errors`
-    unquoted: the value as it is in the file, if YAML does not read it as text
+    message:  a short message of `messages_of`
+    unquoted: the raw text of the value, if YAML does not read it as text
     """
     if message.startswith(MISSING_KEY):
         return Problem(where, "the key is missing", message.removeprefix(MISSING_KEY).strip(), "add it")
@@ -326,7 +322,7 @@ def refused(where: str, key: str, value: object, message: str, unquoted: str | N
         return Problem(where, "azure-ai-ml refuses it", message) if is_expectation else Problem(where, message)
     found = described(value) if isinstance(value, (dict, list)) else quoted(key.replace(".", "_"), value)
     if isinstance(value, str) and key.rpartition(".")[2] == "default_compute" and message == "one of serverless":
-        # A cluster is allowed too, but the SDK's message has the other choice only.
+        # A cluster is also allowed, but the SDK's message only has the other choice.
         return Problem(where, found, "azureml:NAME for a cluster, or serverless", f"write azureml:{value}")
     if message.startswith(_NOT_AN_EXPECTATION) or " must not " in message:
         return Problem(where, f"{found}: {message}", fix="correct the value")
@@ -335,9 +331,9 @@ def refused(where: str, key: str, value: object, message: str, unquoted: str | N
 
 
 def _unquoted(written: str, value: object, expected: str) -> tuple[str, str, str]:
-    """Return what was found, what was expected, and the fix, of a value that YAML does not read as text.
+    """Return the texts for found, expected and fix, for a value that YAML does not read as text.
 
-    written: the value as it is in the file
+    written: the raw text of the value
     """
     if value is None:
         return "the key has no value", expected, "write one, or remove the key"

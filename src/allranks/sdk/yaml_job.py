@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from allranks.contract.templating import PRIMITIVES, Primitive
-from allranks.errors import InputError, Level, Location, Problem
+from allranks.errors import InputError, Level, Location, Problem, Rule
 from allranks.sdk import (
     bounded_yaml,
     component_job,
     internals,
-    job_kinds,
     spec_files,
     specs,
     validation_errors,
@@ -24,9 +24,10 @@ from allranks.sdk import (
 )
 from allranks.sdk.component_job import ComponentFile
 from allranks.sdk.paths import is_remote, shown
-from allranks.sdk.rules import IGNORED_KEY, bound_counts, count_problem
+from allranks.sdk.request import NOT_RUN, not_run
 from allranks.sdk.schema_unions import MISSING_KEY
 from allranks.sdk.suppressions import Suppressions
+from allranks.sdk.unsendable import bound_counts, count_problem
 from allranks.sdk.validation_errors import described, refused, unknown_key
 from allranks.sdk.yaml_lines import YamlText
 from allranks.secrets import quoted
@@ -36,7 +37,7 @@ from allranks.secrets import quoted
 class YamlFile:
     """A YAML file that describes a job.
 
-    warnings: what azure-ai-ml drops, after the job has been built
+    warnings: about parts that azure-ai-ml drops; filled when the job is built
     """
 
     text: YamlText
@@ -47,7 +48,7 @@ class YamlFile:
         return self.text.path
 
     def inputs(self) -> dict[str, str | None]:
-        """Return the names of the pipeline's inputs with their types; None for one that only has a value."""
+        """Return the types of the pipeline's inputs by name; None for an input with only a value."""
         inputs = self.text.tree.get("inputs")
         return {name: _type(value) for name, value in inputs.items()} if isinstance(inputs, dict) else {}
 
@@ -74,21 +75,20 @@ class YamlFile:
         except InputError:
             raise
         except Exception as error:
-            problems = [*_dangling(self.text), *_bound_counts(self.text), *_dated(self.text)]
+            problems = [*_dangling(self.text), *_bound_counts(self.text), *_date_versions(self.text)]
             problems = problems or _refused(self.text, self._explained(error, overrides))
             raise InputError.of((*problems, *self.warnings)) from None
         return job
 
     def location(self, path: str) -> Location | None:
-        """Return where the node at this path begins, if it is in this file."""
+        """Return the first line of the node at this path, if it is in this file."""
         key = ".".join(f"jobs.{name}" for name in path.split("."))
         line = self.text.lines.get(key, 1 if "jobs" not in self.text.tree else None)
         return Location(shown(self.path), line) if line else None
 
     def _explained(self, error: Exception, overrides: list[dict[str, Any]]) -> Exception:
-        """Return a better error. The SDK explains an error only if every job has a type, whose default is command."""
-        jobs = self.text.tree.get("jobs", {})
-        untyped = [name for name, job in jobs.items() if isinstance(job, dict) and "type" not in job]
+        """Return a better error. The SDK only explains an error if every job has a type, whose default is command."""
+        untyped = [name for name, job in self.text.jobs.items() if isinstance(job, dict) and "type" not in job]
         if untyped and "Not supported pipeline job type" in str(error):
             try:
                 self._load([*overrides, *({f"jobs.{name}.type": "command"} for name in untyped)])
@@ -102,18 +102,16 @@ class YamlFile:
     def _misspelt(self, overrides: list[dict[str, Any]]) -> list[Problem]:
         """Report misspelt keys, some of which the SDK ignores."""
         keys = list(validation_errors.misspelt(f"{_kind(self.text.tree, 'job')} job", self.text.tree))
-        problems = [unknown_key(where(self.text, key), meant) for key, meant in keys]
+        problems = [unknown_key(self.text.where(key), meant) for key, meant in keys]
         if problems and self._loads(overrides):
-            return list(Suppressions().remaining(IGNORED_KEY.mark(problems)))
+            return list(Suppressions().remaining(Rule.named("ignored-key").mark(problems)))
         return problems
 
     def _loads(self, overrides: list[dict[str, Any]]) -> bool:
-        try:
+        with contextlib.suppress(Exception):  # the SDK's errors have no common class
             self._load(overrides)
-        # The SDK's errors have no common class; any of them means that it refuses the file.
-        except Exception:
-            return False
-        return True
+            return True
+        return False
 
     def _override(self, name: str, kind: str, value: Primitive) -> dict[str, Any]:
         if kind in PRIMITIVES:
@@ -123,63 +121,50 @@ class YamlFile:
 
 
 def read(path: Path) -> YamlFile | ComponentFile:
-    """Parse the file: a job, or a command or parallel component, which becomes a job of one step.
+    """Read a file with a job, or with a command or parallel component, which becomes a job of one step.
 
-    Raise InputError if it is not YAML, or neither of them.
+    Raise InputError if it is not YAML, or contains neither.
     """
     text = yaml_lines.parse(path)
     if spec_files.kind_of(text.tree) is spec_files.Kind.COMPONENT:
         kind = _kind(text.tree, "component")
         if kind in ("command", "parallel"):
             return component_job.read(path)
+        found, expected = "it describes a pipeline component, not a job", "a job, such as a pipeline that uses it"
         if kind != "pipeline":
             found = f"it describes a component of type {kind}, which the local engine does not run yet"
             expected = "a job, a command or parallel component, or a pipeline component in a pipeline"
-            raise InputError(Problem(shown(path), found, expected))
-        found, expected = "it describes a pipeline component, not a job", "a job, such as a pipeline that uses it"
         raise InputError(Problem(shown(path), found, expected))
-    if "type" not in text.tree and "jobs" in text.tree:
-        raise InputError(
-            Problem(shown(path), "it has jobs, but no type", "type: pipeline", "add the line type: pipeline")
-        )
     kind = _kind(text.tree, "job")
-    if "type" not in text.tree and kind == "sweep":
-        found = "it describes a sweep, but it has no type"
-        raise InputError(Problem(shown(path), found, "type: sweep", "add the line type: sweep"))
+    if "type" not in text.tree and ("jobs" in text.tree or kind == "sweep"):
+        found = "it has jobs, but no type" if "jobs" in text.tree else "it describes a sweep, but it has no type"
+        missing = "type: pipeline" if "jobs" in text.tree else "type: sweep"
+        raise InputError(Problem(shown(path), found, missing, f"add the line {missing}"))
     if kind not in ("automl", "pipeline", "command", "spark", "sweep"):
         key = "type" if "type" in text.tree else "$schema"
-        what = job_kinds.NOT_RUN.get(kind, f"a job of type {kind}")
-        raise InputError(job_kinds.not_run(f"key {key} ({text.place(key)})", what))
+        what = NOT_RUN.get(kind, f"a job of type {kind}")
+        raise InputError(not_run(text.where(key), what))
     component = text.tree.get("component")
     if kind == "pipeline" and "jobs" not in text.tree and isinstance(component, str):
         inner = text.path.parent / component.removeprefix("file:")
         if os.path.isfile(inner):
             yaml_lines.parse(inner)
         elif not is_remote(component):
-            where, expected = f"key component ({text.place('component')})", "a path, relative to this file"
-            raise InputError(Problem(where, f"{component} does not exist", expected))
+            expected = "a path, relative to this file"
+            raise InputError(Problem(text.where("component"), f"{component} does not exist", expected))
     elif kind == "pipeline" and not isinstance(text.tree.get("jobs"), dict):
-        raise InputError(Problem(f"key jobs ({text.place('jobs')})", "the pipeline has no jobs", "at least one job"))
+        raise InputError(Problem(text.where("jobs"), "the pipeline has no jobs", "at least one job"))
     return YamlFile(text)
 
 
 def _kind(tree: Mapping[str, Any], noun: str) -> str:
-    """Return the type of a job or a component, taken from its schema if the file does not name it."""
+    """Return the type of a job or a component; that of its schema if the file sets no type."""
     schema = re.search(rf"(\w+){noun}\.schema", str(tree.get("$schema", "")), re.IGNORECASE)
     return str(tree.get("type") or (schema[1].lower() if schema else "command"))
 
 
-def where(text: YamlText, key: str) -> str:
-    """Return a key as named in messages: ``step train, key resources.instance_count (pipeline.yml:12)``."""
-    parts = key.split(".")
-    if parts[0] == "jobs" and len(parts) > 1:
-        key_of_step = ".".join(parts[2:])
-        return f"step {parts[1]}{f', key {key_of_step}' if key_of_step else ''} ({text.place(key)})"
-    return f"key {key} ({text.place(key)})" if key else text.place()
-
-
 def _type(value: Any) -> str | None:
-    """Return the declared type of an input. The SDK treats one that only has a path as a folder."""
+    """Return the declared type of an input. The SDK treats an input with only a path as a folder."""
     if not isinstance(value, dict) or "value" in value:
         return None
     return str(value.get("type", "uri_folder"))
@@ -192,24 +177,21 @@ _WHOLE_NUMBERS = (
 
 
 def _shapes(text: YamlText) -> Iterator[Problem]:
-    """Report values of a shape that the SDK ignores or rounds, or reports without the place or what is allowed: of a
-    command job, or of each job of a pipeline that has a command or a component."""
-    jobs = text.tree.get("jobs")
-    if not isinstance(jobs, dict):
-        yield from _of_job(text, text.tree, "")
-        return
-    for name, job in jobs.items():
+    """Report values whose shape the SDK ignores, rounds, or reports without the place or the allowed shape."""
+    if not text.jobs:
+        yield from _job_shapes(text, text.tree, "")
+    for name, job in text.jobs.items():
         key = f"jobs.{name}"
         if not isinstance(job, dict):
             expected = "keys and values: a component or a command, inputs and outputs"
-            yield Problem(where(text, key), described(job), expected, "write the step's keys below its name")
+            yield Problem(text.where(key), described(job), expected, "write the step's keys below its name")
         elif job.get("type", "command") in ("command", "sweep"):
-            yield from _of_job(text, job, f"{key}.")
+            yield from _job_shapes(text, job, f"{key}.")
         elif job["type"] == "parallel_for":
-            yield from _of_items(job.get("items"), where(text, f"{key}.items"))
+            yield from _item_shapes(job.get("items"), text.where(f"{key}.items"))
 
 
-def _of_items(items: Any, place: str) -> Iterator[Problem]:
+def _item_shapes(items: Any, place: str) -> Iterator[Problem]:
     each: Iterable[Any] = items.values() if isinstance(items, dict) else items if isinstance(items, list) else ()
     for number, item in enumerate(each):
         if not isinstance(item, dict):
@@ -219,11 +201,11 @@ def _of_items(items: Any, place: str) -> Iterator[Problem]:
             yield Problem(place, f"item {number} has no value for {', '.join(nothing)}", "values", "write them")
 
 
-def _of_job(text: YamlText, job: Mapping[str, Any], prefix: str) -> Iterator[Problem]:
+def _job_shapes(text: YamlText, job: Mapping[str, Any], prefix: str) -> Iterator[Problem]:
     variables = job.get("environment_variables")
     for name, value in variables.items() if isinstance(variables, dict) else ():
         if isinstance(value, (list, dict)):
-            place = where(text, f"{prefix}environment_variables.{name}")
+            place = text.where(f"{prefix}environment_variables.{name}")
             found = f"{described(value)}; Azure ML would set it to {quoted(str(name), str(value)[:60])}"
             yield Problem(place, found, "one value", "put the text in quotes")
     for key in _WHOLE_NUMBERS:
@@ -231,14 +213,13 @@ def _of_job(text: YamlText, job: Mapping[str, Any], prefix: str) -> Iterator[Pro
         settings = job.get(section)
         value = settings.get(name) if isinstance(settings, dict) else None
         if isinstance(value, (float, bool, list, dict)):
-            yield Problem(where(text, prefix + key), described(value), "a whole number")
+            yield Problem(text.where(prefix + key), described(value), "a whole number")
 
 
 def _missing_components(text: YamlText) -> Iterator[Problem]:
-    """Report component files that do not exist or are not YAML, for which the SDK's message is not clear."""
-    jobs = text.tree.get("jobs")
+    """Report component files that do not exist or are not YAML, for which the SDK's message is unclear."""
     parsed: set[Path] = set()
-    for name, job in jobs.items() if isinstance(jobs, dict) else ():
+    for name, job in text.jobs.items():
         component = job.get("component") if isinstance(job, dict) else None
         if not isinstance(component, str) or is_remote(component):
             continue
@@ -247,7 +228,7 @@ def _missing_components(text: YamlText) -> Iterator[Problem]:
             continue
         if not os.path.isfile(path):
             expected = "the path of a component's YAML file, relative to this file"
-            yield Problem(where(text, f"jobs.{name}.component"), f"{component} does not exist", expected)
+            yield Problem(text.where(f"jobs.{name}.component"), f"{component} does not exist", expected)
         else:
             parsed.add(path)
             try:
@@ -263,8 +244,7 @@ _PARENT = re.compile(r"\$\{\{\s*parent\.(inputs|jobs|outputs)\.([\w\-]+)")
 
 def _environment_files(text: YamlText) -> Iterator[Problem]:
     """Report files of environments that are not YAML, for which the SDK does not say what is wrong."""
-    jobs = text.tree.get("jobs")
-    for job in [text.tree, *(jobs.values() if isinstance(jobs, dict) else ())]:
+    for job in [text.tree, *text.jobs.values()]:
         environment = job.get("environment") if isinstance(job, dict) else None
         name = environment.get("conda_file") if isinstance(environment, dict) else None
         if isinstance(environment, str) and environment.startswith("file:"):
@@ -277,40 +257,37 @@ def _environment_files(text: YamlText) -> Iterator[Problem]:
 
 
 def _dangling(text: YamlText) -> Iterator[Problem]:
-    """Report bindings to inputs, steps and outputs that the file does not have, for which the SDK's message is not
-    clear."""
+    """Report bindings to missing inputs, steps and outputs, for which the SDK's message is unclear."""
     sections = {name: text.tree.get(name) for name in ("inputs", "jobs", "outputs")}
     known = {name: section if isinstance(section, dict) else {} for name, section in sections.items()}
-    for key, value in _texts(text.tree["jobs"], "jobs") if "jobs" in text.tree else ():
+    for key, value in _text_values(text.tree["jobs"], "jobs") if "jobs" in text.tree else ():
         for kind, name in _PARENT.findall(value):
             if name not in known[kind]:
                 noun = {"inputs": "input of the pipeline", "jobs": "step", "outputs": "output of the pipeline"}[kind]
                 names = ", ".join(map(str, known[kind]))
                 expected = f"one of {names}" if names else f"the pipeline has no {kind}"
-                yield Problem(where(text, key), f"{value} refers to an unknown {noun}", expected)
+                yield Problem(text.where(key), f"{value} refers to an unknown {noun}", expected)
         for name, output in _STEP_OUTPUT.findall(value):
             outputs = _declared_outputs(known["jobs"].get(name))
             if outputs is not None and output not in outputs:
                 expected = f"one of {', '.join(map(str, outputs))}" if outputs else f"step {name} has no outputs"
-                yield Problem(where(text, key), f"{value} refers to an unknown output of step {name}", expected)
+                yield Problem(text.where(key), f"{value} refers to an unknown output of step {name}", expected)
 
 
 def _bound_counts(text: YamlText) -> Iterator[Problem]:
-    """Report bindings as numbers of instances or processes, for which the SDK's message is that of another kind of
+    """Report bindings as numbers of instances or processes, for which the SDK's message is about another kind of
     job."""
-    jobs = text.tree.get("jobs")
-    nodes = {f"jobs.{name}.": job for name, job in jobs.items()} if isinstance(jobs, dict) else {"": text.tree}
-    for prefix, node in nodes.items():
+    for prefix, node in [(f"jobs.{name}.", job) for name, job in text.jobs.items()] or [("", text.tree)]:
         if isinstance(node, dict) and "component" not in node:
             for keys, value in bound_counts(node):
-                yield count_problem(where(text, f"{prefix}{'.'.join(keys)}"), value)
+                yield count_problem(text.where(f"{prefix}{'.'.join(keys)}"), value)
 
 
-def _dated(text: YamlText) -> Iterator[Problem]:
+def _date_versions(text: YamlText) -> Iterator[Problem]:
     """Report versions that YAML reads as dates. The SDK's message about them names no key."""
     for key, written in text.unquoted.items():
         if key.endswith(".version") and isinstance(text.value(key), date):
-            yield refused(where(text, key), key, text.value(key), "a text", written)
+            yield refused(text.where(key), key, text.value(key), "a text", written)
 
 
 def _declared_outputs(job: Any) -> dict[str, Any] | None:
@@ -321,10 +298,10 @@ def _declared_outputs(job: Any) -> dict[str, Any] | None:
     return outputs if isinstance(outputs, dict) else None
 
 
-def _texts(tree: Any, key: str) -> Iterator[tuple[str, str]]:
+def _text_values(tree: Any, key: str) -> Iterator[tuple[str, str]]:
     if isinstance(tree, dict):
         for name, value in tree.items():
-            yield from _texts(value, f"{key}.{name}")
+            yield from _text_values(value, f"{key}.{name}")
     elif isinstance(tree, str):
         yield key, tree
 
@@ -333,29 +310,29 @@ def _refused(text: YamlText, error: Exception) -> list[Problem]:
     details = validation_errors.messages_of(error)
     others = [key.rpartition(".")[0] for key, message in details if _is_other_kind(text, key, message)]
     if others and len(others) == len(details):
-        # Of a wrong step with a command or a Spark script, the SDK reports the missing component only.
+        # For an invalid step with a command or a Spark script, the SDK only reports the missing component.
         details = [
             (f"{job}.{name}", message)
             for job in others
             for name, message in validation_errors.of_step(text.value(job) or {}, text.path.parent)
         ] or details
-    # A job has a command or a component. For a wrong command, the SDK also reports the missing component.
+    # A job has a command or a component. For an invalid command, the SDK also reports the missing component.
     likely = [(key, message) for key, message in details if not _is_other_kind(text, key, message)] or details
     files = {key: path for key, _ in likely if (path := _component_file(text, key))}
-    of_files = [problem for path in dict.fromkeys(files.values()) for problem in _of_component(path)]
+    of_files = [problem for path in dict.fromkeys(files.values()) for problem in _component_problems(path)]
     rest = likely if not of_files else [each for each in likely if each[0] not in files]
     return of_files + [_problem(text, key, message, error) for key, message in rest]
 
 
 def _component_file(text: YamlText, key: str) -> Path | None:
-    """Return the file of the component that a key such as ``jobs.train.component.inputs.lr`` is in."""
+    """Return the file of the component that contains a key such as ``jobs.train.component.inputs.lr``."""
     match = _IN_COMPONENT.match(key)
     component = text.value(match[1]) if match else None
     path = text.path.parent / component.removeprefix("file:") if isinstance(component, str) else None
     return path if path and os.path.isfile(path) else None
 
 
-def _of_component(path: Path) -> tuple[Problem, ...]:
+def _component_problems(path: Path) -> tuple[Problem, ...]:
     try:
         specs.load(Path(shown(path)))
     except InputError as error:
@@ -364,13 +341,13 @@ def _of_component(path: Path) -> tuple[Problem, ...]:
 
 
 def _problem(text: YamlText, key: str, message: str, error: Exception) -> Problem:
-    at = where(text, key)
+    at = text.where(key)
     name = key.rpartition(".")[2]
     section, _, port = key.partition(".")
     port = port.partition(".")[0]
     if section == "inputs" and _type(text.value(f"inputs.{port}")) in PRIMITIVES:
         expected = "in a job a literal is its value alone"
-        return Problem(where(text, f"inputs.{port}"), "it declares a type", expected, f"write {port}: VALUE")
+        return Problem(text.where(f"inputs.{port}"), "it declares a type", expected, f"write {port}: VALUE")
     if message == "Unknown field.":
         return unknown_key(at, validation_errors.similar(f"{_kind(text.tree, 'job')} job", key, text.tree))
     if "node name should be" in message:

@@ -10,25 +10,11 @@ from typing import Any
 
 import yaml
 
-from allranks.errors import InputError, Level, Problem, Rule
+from allranks.errors import InputError, Level, Problem, finding
 from allranks.sdk import bounded_yaml
 from allranks.sdk.paths import shown
 from allranks.sdk.suppressions import Suppressions
 
-REPEATED_KEY = Rule.warning(
-    "repeated-key",
-    "A mapping has a key twice. azure-ai-ml silently uses the last one.",
-    "azure-ai-ml, load_job, which accepts the file; YAML 1.2, 3.2.1.1 Nodes: keys are unique; "
-    "Azure-Samples/multi_env_mlops, `mlops/azureml/train/pipeline.yml`, which has one",
-    "remove one of the two",
-)
-UNQUOTED_VALUE = Rule.warning(
-    "unquoted-value",
-    "YAML reads a value without quotes differently from what is written: azure-ai-ml sends False for no, 8 for 010, "
-    "750 for 12:30, and as an environment variable 1.1 for 1.10.",
-    "azure-ai-ml, load_job; YAML 1.1, whose booleans, octal and sexagesimal numbers PyYAML reads",
-    "put it in quotes",
-)
 _OTHER_NUMBER = re.compile(r"[-+]?(0[0-7_]+|\d[\d_]*(:\d+)+(\.\d*)?)")
 """An octal number, and one in base 60."""
 _VARIABLES = "environment_variables"
@@ -38,7 +24,7 @@ _PLACE = re.compile(r"(?P<owner>step (?P<step>\S+), |.*, )?key (?P<key>\S+) \((?
 
 
 def line_of(path: Path, *keys: str) -> int:
-    """Return the line, from 1, of a nested key; of its innermost existing parent if it is missing."""
+    """Return the line, from 1, of a nested key; that of its innermost existing parent if it is missing."""
     node = bounded_yaml.compose(bounded_yaml.read(path))
     line = 1
     for key in keys:
@@ -76,10 +62,10 @@ def read_mapping(path: Path, fix: str = "look at its spelling") -> dict[str, Any
 class YamlText:
     """The content of a file.
 
-    tree:     its content; of a key that is repeated, the last value
+    tree:     the content; for a repeated key, with the last value
     lines:    the line of each key, such as ``jobs.train.inputs.lr`` or ``inputs.kind.enum.0``, from 1
-    warnings: of repeated keys, and of values that YAML does not read as they are written
-    unquoted: the values as they are written that YAML does not read as text, such as 2026-01-31 or no, by key
+    warnings: about repeated keys, and values that YAML does not read as written
+    unquoted: the raw text of values that YAML does not read as text, such as 2026-01-31 or no, by key
     """
 
     path: Path
@@ -88,11 +74,25 @@ class YamlText:
     warnings: tuple[Problem, ...] = ()
     unquoted: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def jobs(self) -> dict[str, Any]:
+        """The steps of a pipeline; empty for other files."""
+        jobs = self.tree.get("jobs")
+        return jobs if isinstance(jobs, dict) else {}
+
     def place(self, key: str = "") -> str:
-        """Return the file and the line of a key, or of its innermost parent that is in the file."""
+        """Return the file and the line of a key, or of its innermost existing parent."""
         while key and key not in self.lines:
             key = key.rpartition(".")[0]
         return f"{shown(self.path)}:{self.lines[key]}" if key else shown(self.path)
+
+    def where(self, key: str) -> str:
+        """Return the place of a key: ``step train, key resources.instance_count (pipeline.yml:12)``."""
+        section, _, rest = key.partition(".")
+        step, _, key_of_step = rest.partition(".")
+        if section == "jobs" and step:
+            return f"step {step}{f', key {key_of_step}' if key_of_step else ''} ({self.place(key)})"
+        return f"key {key} ({self.place(key)})" if key else self.place()
 
     def value(self, key: str) -> Any:
         """Return the value at a key; None if the file has none there."""
@@ -155,7 +155,7 @@ def _walk(
         if _is_changed(node, prefix):
             found = f"{node.value}, which YAML reads as {yaml.safe_load(node.value)}"
             fix = f'put it in quotes: "{node.value}", or write what is meant'
-            yield UNQUOTED_VALUE.problem(f"{file}:{node.start_mark.line + 1}, key {prefix}", found, "", fix)
+            yield finding("unquoted-value", f"{file}:{node.start_mark.line + 1}, key {prefix}", found, "", fix)
     if not isinstance(node, yaml.MappingNode):
         return
     seen: set[str] = set()
@@ -168,14 +168,14 @@ def _walk(
             continue
         name = f"{prefix}.{key.value}" if prefix else str(key.value)
         if key.value in seen and key.tag != _MERGE:
-            yield REPEATED_KEY.problem(place, f"duplicate key {name}", "each name once", "rename one of the two")
+            yield finding("repeated-key", place, f"duplicate key {name}", "each name once", "rename one of the two")
         seen.add(key.value)
         lines.setdefault(name, line)
         yield from _walk(value, name, lines, unquoted, file)
 
 
 def _is_changed(node: yaml.ScalarNode, key: str) -> bool:
-    """Return whether YAML 1.1 reads a number or a boolean that is not what the file says."""
+    """Return whether YAML 1.1 reads a number or a boolean that differs from the text in the file."""
     section, kind = key.rpartition(".")[0].rpartition(".")[2], node.tag.rpartition(":")[2]
     if kind == "bool":
         return section in ("inputs", _VARIABLES) and node.value.lower() not in ("true", "false")
@@ -212,7 +212,7 @@ def _with_key_lines(where: str, text: YamlText) -> str:
 
 
 def key_in(where: str, text: YamlText) -> str:
-    """Return the key that a place of a message names in a file, such as ``jobs.train.code``; "" if it names none."""
+    """Return the key of a file that the place of a message names, such as ``jobs.train.code``; "" if there is none."""
     match = _PLACE.fullmatch(where)
     if match is None or match["file"] != shown(text.path):
         return ""

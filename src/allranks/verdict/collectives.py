@@ -1,5 +1,5 @@
 """Compare the collectives that ranks have called, by the recordings of torch's Flight Recorder: which rank has called
-fewer than the others, and where two have called different ones.
+fewer than the others, where two have called different ones, and which rank is steadily slower.
 
 A recording is the pickle or the JSON that torch dumps. With gloo, the state of a collective never changes, so that only
 the counts say who waits.
@@ -10,13 +10,16 @@ from __future__ import annotations
 import json
 import math
 import pickle
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
+from allranks.history.records import RankRecord
 from allranks.text import rank_list
 from allranks.verdict.tracebacks import is_library
 
@@ -42,11 +45,11 @@ _SAME_SIZES = frozenset(
 class Call:
     """A collective that a rank has called.
 
-    group:   the name of its process group
-    number:  how many the rank has called in this group, with this one
+    group:   name of its process group
+    number:  sequence number within the group, from 1
     backend: such as gloo
     time:    of the call, in seconds since the epoch
-    where:   the line of user code that called it; "" if it is not known
+    where:   line of user code that called it; "" if unknown
     is_done: whether it is known to have ended
     """
 
@@ -62,7 +65,7 @@ class Call:
 
     @property
     def required(self) -> tuple[object, ...]:
-        """What must be the same on all ranks: of shapes, the numbers of elements."""
+        """The properties that must be equal on all ranks. Shapes are compared by their number of elements."""
         if self.name in _SAME_SIZES or (self.name, self.backend) == ("all_gather", "gloo"):
             return self.name, tuple(map(math.prod, self.shapes)), self.dtypes
         return (self.name,)
@@ -76,16 +79,16 @@ class Call:
 
     @property
     def located(self) -> str:
-        """It and its line, such as ``barrier (train.py:10)``."""
+        """The call and its line, such as ``barrier (train.py:10)``."""
         return f"{self} ({self.where})" if self.where else str(self)
 
 
 @dataclass(frozen=True)
 class Recording:
-    """What a rank has called, the oldest first. Calls between two ranks alone are left out.
+    """The collectives that a rank has called, the oldest first, without point-to-point calls.
 
     rank:     as torch counts
-    launcher: the rank of the job that has started this one, such as one that runs torchrun; None if it is itself
+    launcher: rank of the job that started this process, such as one that runs torchrun; None for a rank of the job
     """
 
     rank: int
@@ -94,18 +97,18 @@ class Recording:
 
     @property
     def job_rank(self) -> int:
-        """The rank of the job whose log it writes to."""
+        """The rank of the job whose log contains its output."""
         return self.rank if self.launcher is None else self.launcher
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Ranks whose calls differ in a place at which they must not, or of which some have called no further one.
+    """Ranks that have called different collectives at the same position, or some of which have called fewer.
 
-    first:  to blame: of a rank that differs from most others
-    ranks:  those that differ as it does
-    call:   theirs; the last one in any process group, if they have not called what the others have
-    others: the other ranks, with their call
+    first:  recording of the first rank to blame
+    ranks:  all ranks to blame
+    call:   their call at this position; their last call in any process group if they have called fewer
+    others: the other ranks, with their calls
     """
 
     first: Recording
@@ -115,12 +118,12 @@ class Difference:
 
     @property
     def other_calls(self) -> str:
-        """What the others have called, such as ``ranks 0 and 2 called barrier (train.py:10)``."""
+        """The calls of the others, such as ``ranks 0 and 2 called barrier (train.py:10)``."""
         return ", ".join(f"{rank_list(ranks)} called {call.located}" for ranks, call in self.others)
 
     @property
     def others_wait(self) -> str:
-        """That the others wait, such as ``ranks 0 and 2 wait for it in barrier (train.py:10)``."""
+        """The wait of the others, such as ``ranks 0 and 2 wait for it in barrier (train.py:10)``."""
         ranks, call = self.others[0]
         return f"{rank_list(ranks)} {'wait' if len(ranks) > 1 else 'waits'} for it in {call.located}"
 
@@ -139,7 +142,7 @@ def mismatch(recordings: Sequence[Recording]) -> Difference | None:
     for rank, call in sorted(first.items()):
         groups.setdefault(call.required, []).append(rank)
     of_rank = {recording.rank: recording for recording in recordings}
-    # Of two groups of the same size, the one differs that has called something else here before, or that lacks rank 0.
+    # Of two groups of equal size, blame the one that has called something else here before, or that lacks rank 0.
     blamed, *others = sorted(
         groups.values(),
         key=lambda ranks: (len(ranks), not _is_new(first[ranks[0]], of_rank[ranks[0]]), -ranks[0]),
@@ -149,13 +152,13 @@ def mismatch(recordings: Sequence[Recording]) -> Difference | None:
 
 
 def _is_new(call: Call, recording: Recording) -> bool:
-    """Return whether a rank has called other things than this at the same line before."""
+    """Return whether a rank has only called other collectives at the same line before."""
     earlier = [each for each in recording.calls if each.where == call.where and each.number < call.number]
     return bool(earlier) and all(each.required != call.required for each in earlier)
 
 
 def missing(recordings: Sequence[Recording]) -> Difference | None:
-    """Return the last collective that some ranks of its process group have not called; None if there is none."""
+    """Return the latest collective that some ranks of its process group have not called; None if there is none."""
     last: dict[str, dict[int, Call]] = {}
     by_number: dict[tuple[str, int], Call] = {}
     for recording in recordings:
@@ -171,7 +174,7 @@ def missing(recordings: Sequence[Recording]) -> Difference | None:
             continue
         behind = tuple(sorted(rank for rank, call in calls.items() if call.number == fewest.number))
         waiting = tuple(sorted(rank for rank in calls if rank not in behind))
-        # They may have called further ones since, without waiting for this one.
+        # The others may have called more since, without waiting for this one.
         missed = by_number.get((most.group, fewest.number + 1), most)
         own = next(recording for recording in recordings if recording.rank == behind[0])
         found.append((most.time, Difference(own, behind, own.calls[-1], ((waiting, missed),))))
@@ -179,7 +182,7 @@ def missing(recordings: Sequence[Recording]) -> Difference | None:
 
 
 def have_all_called(call: Call, recordings: Sequence[Recording]) -> bool:
-    """Return whether all ranks of its process group have called a collective. All ranks are in the default group."""
+    """Return whether all ranks of the process group have called a collective. All ranks are in the default group."""
     without = 0 if call.group == "0" else None
     last = [
         max((each.number for each in those.calls if each.group == call.group), default=without) for those in recordings
@@ -196,7 +199,7 @@ def longest_gap(recordings: Sequence[Recording]) -> float | None:
 
 
 def last_calls(recordings: Iterable[Recording]) -> list[str]:
-    """Return the last collective of the ranks, one text for those that have called the same one."""
+    """Return a text for each last collective, with the ranks that called it."""
     groups: dict[str, list[int]] = {}
     for recording in recordings:
         if recording.calls:
@@ -205,7 +208,10 @@ def last_calls(recordings: Iterable[Recording]) -> list[str]:
 
 
 def read(path: Path, rank: int, launcher: int | None = None, *, last: bool = False) -> Recording | None:
-    """Return the recording in a file of a rank; None if it is truncated, or no recording. last: its last call only"""
+    """Return the recording in a file of a rank; None if the file is truncated or not a recording.
+
+    last: whether to read only the last call
+    """
     try:
         if not path.is_file() or path.stat().st_size > MOST_BYTES:
             return None
@@ -219,7 +225,7 @@ def read(path: Path, rank: int, launcher: int | None = None, *, last: bool = Fal
 
 
 class _Plain(pickle.Unpickler):
-    """Load a pickle of plain data. One that names a class or function fails, so it can execute nothing."""
+    """Load a pickle of plain data. Refuse classes and functions, so that a pickle cannot execute code."""
 
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(f"{module}.{name}")
@@ -240,3 +246,76 @@ def _call(entry: Mapping[str, Any]) -> Call:
         f"{user[0].rpartition('/')[2]}:{user[1]}" if user else "",
         entry.get("state") == "completed",
     )
+
+
+LEAST_SHARE = 0.1
+"""Minimum share of the time for which the others wait for a straggler, overall and in nearly every part."""
+
+PARTS, STEADY = 10, 8
+"""Number of parts of the training, and the number of parts in which a straggler must be the slowest by that share."""
+
+_MORE_CPU = 1.1
+"""Ratio of CPU times above which a rank has more to compute than the others."""
+
+
+def straggler(recordings: Sequence[Recording], ranks: Sequence[RankRecord]) -> str:
+    """Return a sentence about the rank that is steadily slower than the others, with the likely reason; "" if none is.
+
+    In each collective, the others wait for the last rank. The times are those of torch's Flight Recorder, or of the
+    runtime for Horovod and sockets, of the last 2,000 collectives; all ranks share the clock of this machine.
+    """
+    arrivals = _arrivals(recordings)
+    if len(arrivals) < LEAST_CALLS:
+        return ""
+    # Skip the set-up and the warm-up.
+    arrivals = arrivals[len(arrivals) // PARTS :]
+    size = len(arrivals) // PARTS
+    parts = [_waits(arrivals[place * size : (place + 1) * size + 1]) for place in range(PARTS)]
+    slowest = Counter(max(waits, key=lambda rank: waits[rank]) for waits in parts)
+    rank, _ = slowest.most_common(1)[0]
+    share = _waits(arrivals)[rank]
+    steady = sum(max(waits.values()) == waits[rank] >= LEAST_SHARE for waits in parts)
+    if share < LEAST_SHARE or steady < STEADY:
+        return ""
+    recording = next(recording for recording in recordings if recording.rank == rank)
+    own = next(rank for rank in ranks if rank.rank == recording.job_rank)
+    text = f"rank {rank} on instance {own.instance_rank} is steadily slower: the others wait for it"
+    text = f"{text} {share:.0%} of the time"
+    others = [rank.cpu_seconds for rank in ranks if rank is not own and rank.cpu_seconds]
+    if recording.launcher is not None or not own.cpu_seconds or not others:
+        return text  # the CPU time of a launcher is that of all its workers
+    cpu = f"{own.cpu_seconds:.1f} s of CPU time, the others {median(others):.1f} s"
+    if own.cpu_seconds >= _MORE_CPU * median(others):
+        return f"{text}; it computes more ({cpu}): compare its data with theirs"
+    return f"{text}; it computes no more than they ({cpu}): it waits for data, the network, or a core"
+
+
+def _arrivals(recordings: Iterable[Recording]) -> list[dict[int, float]]:
+    """Return the time at which each rank called each collective of the largest process group, in order."""
+    groups: dict[str, dict[int, dict[int, Call]]] = {}
+    for recording in recordings:
+        for call in recording.calls:
+            if call.backend != "nccl":  # its calls return long before the GPU begins
+                groups.setdefault(call.group, {}).setdefault(call.number, {})[recording.rank] = call
+    largest = max(groups.values(), key=lambda calls: sum(map(len, calls.values())), default={})
+    ranks = max(map(len, largest.values()), default=0)
+    return [
+        {rank: call.time for rank, call in sorted(calls.items())}
+        for _, calls in sorted(largest.items())
+        if len(calls) == ranks > 1
+    ]
+
+
+def _waits(arrivals: Sequence[dict[int, float]]) -> dict[int, float]:
+    """Return the share of the time in which each rank is the only one that has not called a collective.
+
+    A rank may call the next collective before the previous one has ended, so that the same time counts once.
+    """
+    waits = dict.fromkeys(arrivals[0], 0.0)
+    until = min(arrivals[0].values())
+    for times in arrivals:
+        (_, before), (last, end) = sorted(times.items(), key=lambda item: item[1])[-2:]
+        waits[last] += max(0.0, end - max(before, until))
+        until = max(until, end)
+    total = until - min(arrivals[0].values())
+    return {rank: wait / total for rank, wait in waits.items()} if total > 0 else waits

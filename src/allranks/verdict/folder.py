@@ -26,17 +26,18 @@ _LOST_DAEMON = re.compile(
 _SERVER = re.compile(r"Started server with target: (\S+)$")  # the last line of TensorFlow without a connection
 
 _KEY = re.compile(r"wait timeout after \d+ ?ms, keys: \S*/(\d+)$")
-"""torch's store, while gloo waits for the address of a rank"""
+"""The message of torch's store while gloo waits for the address of a rank."""
 
 _FOLDERS = ("user_logs", "azureml-logs", "logs", "outputs", "flight_recorder", "artifacts")
-"""Folders within that of a job."""
+"""Names of folders within the folder of a job."""
 
 
 def verdicts(folder: Path, note: Callable[[str], None] = lambda _: None) -> list[Verdict]:
-    """Return a verdict for each job whose logs or dumps of torch's Flight Recorder below a folder show a failure. A job
-    is named by its folder.
+    """Return a verdict for each failed job, by the logs and the dumps of torch's Flight Recorder below a folder.
 
-    note: called with a text for each dump that cannot be read
+    A job is named after its folder.
+
+    note: called with a message for each dump that cannot be read
 
     Raise InputError if there are neither logs nor dumps.
     """
@@ -47,13 +48,13 @@ def verdicts(folder: Path, note: Callable[[str], None] = lambda _: None) -> list
         for path in sorted(folder.rglob("*")):
             if numbers := logs.numbers_of(path):
                 attempt, number = numbers
-                jobs.setdefault(_job(path.parent), {}).setdefault(attempt, []).append((number, path))
+                jobs.setdefault(_job_folder(path.parent), {}).setdefault(attempt, []).append((number, path))
             elif (name := _RECORDING.fullmatch(path.name)) and path.is_file():
                 recording = collectives.read(path, int(name["rank"]))
                 if recording is None:
                     unread.append(path)
                 else:
-                    recordings.setdefault(_job(path.parent), []).append(recording)
+                    recordings.setdefault(_job_folder(path.parent), []).append(recording)
     except OSError as error:
         raise InputError(Problem(str(folder), f"it cannot be read: {error.strerror}", "a folder of logs")) from None
     for path in unread:
@@ -73,25 +74,25 @@ def verdicts(folder: Path, note: Callable[[str], None] = lambda _: None) -> list
     return found
 
 
-def _job(folder: Path) -> Path:
-    """Return the folder of a job, from that of one of its files."""
+def _job_folder(folder: Path) -> Path:
+    """Return the folder of a job, given the folder of one of its files."""
     while folder.name in _FOLDERS or folder.name.startswith("retry_"):
         folder = folder.parent
     return folder
 
 
 def _verdict(name: str, ranks: Sequence[RankRecord], recordings: Sequence[Recording]) -> Verdict | None:
-    """Return the verdict by the logs of the ranks and by the collectives that they have called."""
+    """Return the verdict on a job, by the logs and the recordings of its ranks."""
     verdict = judge.of_ranks(name, ranks, {})
     numbers = {rank.rank for rank in ranks}
     unlogged = [RankRecord(each.rank, 0, 0, "") for each in recordings if each.rank not in numbers]
     hang = hangs.of_recordings(name, [*ranks, *unlogged], recordings)
     if hang is None:
         if verdict is None:
-            return _of_mpirun(name, ranks, None) or _of_servers(name, ranks)
+            return _mpirun_verdict(name, ranks, None) or _unconnected_servers(name, ranks)
         if signatures.depth(verdict.reason) <= 0 and judge.SILENT not in verdict.reason:
             return verdict
-        return _of_mpirun(name, ranks, verdict) or of_waiting(verdict, ranks)
+        return _mpirun_verdict(name, ranks, verdict) or of_waiting(verdict, ranks)
     if verdict is None:
         return hang
     if signatures.depth(verdict.reason) == 1:
@@ -100,9 +101,11 @@ def _verdict(name: str, ranks: Sequence[RankRecord], recordings: Sequence[Record
     return hangs.with_mismatch(verdict, [*ranks, *unlogged], recordings)
 
 
-def _of_mpirun(name: str, ranks: Sequence[RankRecord], verdict: Verdict | None) -> Verdict | None:
-    """Return the verdict on an instance that mpirun has lost, or on mpirun itself, which reports how its ranks ended
-    unless it was killed before; None if neither is known. verdict: by the logs of the ranks"""
+def _mpirun_verdict(name: str, ranks: Sequence[RankRecord], verdict: Verdict | None) -> Verdict | None:
+    """Return the verdict on an instance that mpirun has lost, or on a killed mpirun; None if neither is known.
+
+    verdict: the verdict by the logs of the ranks
+    """
     for rank in ranks:
         if verdict and judge.LOST in verdict.reason and rank.log.endswith("mpi_log.txt") and not tail(rank.log):
             reason = f"mpirun was killed, or its instance was evicted: its log is empty, and ranks {judge.LOST}"
@@ -113,8 +116,8 @@ def _of_mpirun(name: str, ranks: Sequence[RankRecord], verdict: Verdict | None) 
     return None
 
 
-def _of_servers(name: str, ranks: Sequence[RankRecord]) -> Verdict | None:
-    """Return the verdict on workers of TensorFlow none of which is connected; None if one is, or has another log."""
+def _unconnected_servers(name: str, ranks: Sequence[RankRecord]) -> Verdict | None:
+    """Return the verdict on TensorFlow workers that are all unconnected; None if a worker is connected."""
     started = [_SERVER.search("".join(tail(rank.log, 1))) for rank in ranks]
     if not started or started[0] is None or not all(started):
         return None
@@ -123,10 +126,10 @@ def _of_servers(name: str, ranks: Sequence[RankRecord]) -> Verdict | None:
 
 
 def of_waiting(verdict: Verdict, ranks: Sequence[RankRecord], recordings: Sequence[Recording] = ()) -> Verdict:
-    """Return the verdict on ranks of which all gave up waiting, by where they waited; the same one if some did not.
+    """Return the verdict on ranks that all gave up waiting, by where they waited; the given verdict if some did not.
 
-    verdict:    blames the first one, or one that has written nothing
-    recordings: of the ranks that have one. One that has called fewer collectives, and has no exception, ended early
+    verdict:    blames the first rank that gave up, or a rank whose log is empty
+    recordings: of the ranks that have one. A rank with fewer collectives and without an exception ended early
     """
     if signatures.FAILED_TO_PASS.search(verdict.reason):
         return verdict

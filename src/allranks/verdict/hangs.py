@@ -35,14 +35,14 @@ _SIZES = re.compile(r"op\.preamble\.length <= op\.nbytes\. (\d+) vs (\d+)")
 
 @dataclass(frozen=True)
 class Hang:
-    """The ranks of a step that do not move.
+    """A step whose ranks make no progress.
 
-    waiting:    those that wait for others
-    calls:      the last collective of each rank that has a recording
-    late:       the collective that some ranks have not called; None if all have called the same ones
-    behind:     the ranks that have not called it
-    groups:     the ranks that may wait, by the place where they do
-    duration:   for how long they have not moved, for messages; "" if that is not known
+    waiting:  ranks that wait for others
+    calls:    last collective of each rank that has a recording
+    late:     collective that some ranks have not called; None if all have called the same ones
+    behind:   ranks that have not called it
+    groups:   ranks that may wait, by the line at which they wait
+    duration: time without progress, for messages; "" if unknown
     """
 
     step: str
@@ -70,8 +70,7 @@ class Hang:
 
     @cached_property
     def lost(self) -> tuple[Call, Sequence[Stack]] | None:
-        """A collective that all ranks have called, and those that wait in it, so that its messages are lost; None if
-        there is none."""
+        """A collective that all ranks have called and in which some still wait, and these ranks: messages are lost."""
         late = self.late
         if late is None or not collectives.have_all_called(late.call, self.recordings):
             return None
@@ -80,15 +79,17 @@ class Hang:
 
     @property
     def others_wait(self) -> str:
-        """What the waiting ranks do, such as "ranks 1-3 wait for it in all_reduce for 300 s"."""
-        names = " or ".join(dict.fromkeys(_called(stack, self.calls) or stack.computation for stack in self.waiting))
+        """The state of the waiting ranks, such as ``ranks 1-3 wait for it in all_reduce for 300 s``."""
+        names = " or ".join(
+            dict.fromkeys(_collective_text(stack, self.calls) or stack.computation for stack in self.waiting)
+        )
         verb = "wait" if len(self.waiting) > 1 else "waits"
-        return f"{_numbers(self.waiting)} {verb} for it in {names}{self.duration}"
+        return f"{_rank_numbers(self.waiting)} {verb} for it in {names}{self.duration}"
 
     def blaming(self, first: Stack, reason: str) -> Verdict:
         """Return the verdict that blames a rank."""
-        made = _blaming(self.step, self.ranks, first, reason)
-        consequences = _folded(self.groups, first)
+        made = _verdict_on(self.step, self.ranks, first, reason)
+        consequences = _consequences(self.groups, first)
         return replace(made, consequences=consequences, advice=made.advice + IF_SLOW * bool(self.duration))
 
 
@@ -99,19 +100,20 @@ def of_hang(
     seconds: float = 0,
     recordings: Sequence[Recording] = (),
 ) -> Verdict | None:
-    """Return the verdict on a step whose ranks do not move; None if no rank waits for another.
+    """Return the verdict on a step whose ranks make no progress; None if no rank waits for another.
 
-    seconds:    for which they have not moved; 0 if that is not known
-    recordings: of the ranks that have one, also of those that have ended
+    seconds:    time without progress; 0 if unknown
+    recordings: of the ranks that have one, including those that have ended
 
     The rank to blame is the one that is not in the collective: it runs other code, or has ended. If all wait, it is one
-    that has called fewer collectives, or that waits at another line than most. None is to blame if messages are lost.
+    that has called fewer collectives, or that waits at another line than most. If messages are lost, no rank is to
+    blame.
     """
     if not stacks:
         return of_recordings(step, ranks, recordings)
     duration = f" for {seconds:.0f} s" if seconds else ""
     hang = Hang(step, ranks, stacks, _waiting(stacks), recordings, duration)
-    if all(each.is_exiting for each in stacks) and (verdict := _of_thread(hang)) is not None:
+    if all(each.is_exiting for each in stacks) and (verdict := _waiting_for_thread(hang)) is not None:
         return verdict
     # A task of Ray that computes does not hang.
     if not hang.waiting or any(each.is_of_ray and not (each.is_idle or each.is_stopped) for each in stacks):
@@ -120,7 +122,7 @@ def of_hang(
 
 
 def _waiting(stacks: Sequence[Stack]) -> list[Stack]:
-    """Return the ranks that wait for others: in a collective, or else in a computation, if all are idle or one is at
+    """Return the ranks that wait for others in a collective; else those in a computation, if all are idle or one runs
     other code."""
     if waiting := [stack for stack in stacks if stack.collective]:
         return waiting
@@ -128,19 +130,19 @@ def _waiting(stacks: Sequence[Stack]) -> list[Stack]:
     return [stack for stack in stacks if stack.may_wait] if len(stacks) > 1 and computations_wait else []
 
 
-def _of_thread(hang: Hang) -> Verdict | None:
+def _waiting_for_thread(hang: Hang) -> Verdict | None:
     """All ranks exit, and one waits for a thread of its own."""
     first = next((stack for stack in hang.stacks if stack.waits_for), None)
     if first is None:
         return None
-    made = _blaming(hang.step, hang.ranks, first, f"{_doing(first)}{hang.duration}")
+    made = _verdict_on(hang.step, hang.ranks, first, f"{_activity(first)}{hang.duration}")
     return replace(made, advice="end the thread, or make it a daemon")
 
 
 def _mismatched(hang: Hang) -> Verdict | None:
     """Ranks have called different collectives."""
     difference = collectives.mismatch(hang.recordings)
-    return None if difference is None else _of_mismatch(hang.step, hang.ranks, hang.stacks, difference)
+    return None if difference is None else _mismatch_verdict(hang.step, hang.ranks, hang.stacks, difference)
 
 
 def _joining(hang: Hang) -> Verdict | None:
@@ -155,8 +157,8 @@ def _joining(hang: Hang) -> Verdict | None:
         right = {value: value == count or (other == "at" and each[0].number == 0) for value, each in values.items()}
         if len(values) > 1:
             (wrong, few), *_, (value, others) = sorted(values.items(), key=lambda each: (right[each[0]], len(each[1])))
-            reason = f"it {own} {wrong}, and {_numbers(others)} {other} {value}"
-            return replace(_blaming(hang.step, hang.ranks, few[0], reason), advice=f"every rank must {advice}")
+            reason = f"it {own} {wrong}, and {_rank_numbers(others)} {other} {value}"
+            return replace(_verdict_on(hang.step, hang.ranks, few[0], reason), advice=f"every rank must {advice}")
     return None
 
 
@@ -164,7 +166,7 @@ def _absent(hang: Hang) -> Verdict | None:
     """A rank runs other code."""
     absent = [stack for stack in hang.stacks if not stack.may_wait]
     first = next((stack for stack in absent if stack in hang.behind), next(iter(absent), None))
-    return None if first is None else hang.blaming(first, f"{_doing(first)}, and {hang.others_wait}")
+    return None if first is None else hang.blaming(first, f"{_activity(first)}, and {hang.others_wait}")
 
 
 def _ended(hang: Hang) -> Verdict | None:
@@ -183,7 +185,7 @@ def _in_other_groups(hang: Hang) -> Verdict | None:
         return None
     places = dict.fromkeys(_in_group(each, calls) for each in hang.waiting)
     texts = (
-        f"{_numbers(each for each in hang.waiting if _in_group(each, calls) == text)} in {text}" for text in places
+        f"{_rank_numbers(each for each in hang.waiting if _in_group(each, calls) == text)} in {text}" for text in places
     )
     reason = f"ranks wait in different process groups: {', '.join(texts)}{hang.duration}"
     return Verdict(hang.step, reason, traceback=str(hang.waiting[0]), code=CODE, advice=ADVICE)
@@ -194,7 +196,9 @@ def _late(hang: Hang) -> Verdict | None:
     if hang.late is None or not hang.behind or hang.lost is not None:
         return None
     first = hang.behind[0]
-    return hang.blaming(first, f"it waits in {_called(first, hang.calls)}, and {hang.late.others_wait}{hang.duration}")
+    return hang.blaming(
+        first, f"it waits in {_collective_text(first, hang.calls)}, and {hang.late.others_wait}{hang.duration}"
+    )
 
 
 def _elsewhere(hang: Hang) -> Verdict | None:
@@ -207,13 +211,13 @@ def _elsewhere(hang: Hang) -> Verdict | None:
     # In backward() a rank may compute or wait.
     name = first.collective or (first.is_idle and first.computation)
     size = f" with world size {first.settings['world_size']}" if "world_size" in first.settings else ""
-    own = f"it waits in {name}{size}" if name else _doing(first)
-    return hang.blaming(first, f"{own}, and {_numbers(others)} in {_place(others[0])}{hang.duration}")
+    own = f"it waits in {name}{size}" if name else _activity(first)
+    return hang.blaming(first, f"{own}, and {_rank_numbers(others)} in {_waiting_place(others[0])}{hang.duration}")
 
 
-def _of_lost_messages(hang: Hang) -> Verdict:
-    """Ranks wait for messages, and none is to blame: all have called the collective, or half of the ranks wait at
-    another line in the same collective, or those of one instance of two at another line."""
+def _lost_messages(hang: Hang) -> Verdict:
+    """Ranks wait for lost messages, and none is to blame: all have called the collective, or two halves of the ranks
+    wait at different lines."""
     waiting, groups = hang.waiting, hang.groups
     those, ending = waiting, "no message arrives"
     if hang.lost is not None:
@@ -221,10 +225,10 @@ def _of_lost_messages(hang: Hang) -> Verdict:
         where = f"{call.located}{hang.duration}, which all ranks have called"
     elif len(groups) > 1:
         those, rest = groups
-        where = f"{_place(those[0])}, and {_numbers(rest)} in {_place(rest[0])}{hang.duration}"
+        where = f"{_waiting_place(those[0])}, and {_rank_numbers(rest)} in {_waiting_place(rest[0])}{hang.duration}"
     else:
         last, settings = hang.calls.get(waiting[0].number), waiting[0].settings
-        where = last.located if last is not None else _place(waiting[0])
+        where = last.located if last is not None else _waiting_place(waiting[0])
         if "port" in settings:
             where += " to connect to {hostname}:{port}".format(**settings)
         where += hang.duration
@@ -233,21 +237,23 @@ def _of_lost_messages(hang: Hang) -> Verdict:
     if waiting[0].is_of_ray:
         those, everyone, ending = waiting, False, "no task of Ray runs"
         advice += ", and have the resources that the tasks request: ray status"
-    who = "every rank waits" if everyone else f"{_numbers(those)} {'wait' if len(those) > 1 else 'waits'}"
+    who = "every rank waits" if everyone else f"{_rank_numbers(those)} {'wait' if len(those) > 1 else 'waits'}"
     reason = f"{who} in {where}, and {ending}"
     return Verdict(hang.step, reason, traceback=str(waiting[0]), code=CODE, advice=advice)
 
 
 _RULES: tuple[Callable[[Hang], Verdict | None], ...] = (
     *(_mismatched, _joining, _absent, _ended),
-    *(_in_other_groups, _late, _elsewhere, _of_lost_messages),
+    *(_in_other_groups, _late, _elsewhere, _lost_messages),
 )
-"""Each returns its verdict, or None if it does not apply. The first verdict counts; the last rule always has one."""
+"""Each returns its verdict, or None if it does not apply. The first verdict counts; the last rule always applies."""
 
 
 def _differ_in_group(waiting: Sequence[Stack], calls: Mapping[int, Call], *, anyhow: bool) -> bool:
-    """Return whether ranks wait in different process groups, and not one of them elsewhere than all others, if not
-    anyhow."""
+    """Return whether ranks wait in different process groups.
+
+    anyhow: whether to include the case of a single rank in another group than all others
+    """
     sizes = Counter(calls[stack.number].group for stack in waiting if stack.number in calls)
     return len(sizes) > 1 and (anyhow or len(sizes) > 2 or min(sizes.values()) > 1 or len(waiting) == 2)
 
@@ -258,13 +264,13 @@ def _in_group(stack: Stack, calls: Mapping[int, Call]) -> str:
 
 
 def of_recordings(step: str, ranks: Sequence[RankRecord], recordings: Sequence[Recording]) -> Verdict | None:
-    """Return the verdict on a step by the collectives of its ranks alone; None if all have called the same ones."""
+    """Return the verdict by the collectives of the ranks only; None if all have called the same ones."""
     if (difference := collectives.mismatch(recordings)) is not None:
-        return _of_mismatch(step, ranks, (), difference)
+        return _mismatch_verdict(step, ranks, (), difference)
     if (late := collectives.missing(recordings)) is None:
         return None
     reason = f"its last collective is {late.call.located}, and {late.others_wait}"
-    return replace(_blaming(step, ranks, _without_stack(late), reason), where=late.call.where)
+    return replace(_verdict_on(step, ranks, _without_stack(late), reason), where=late.call.where)
 
 
 def _without_stack(difference: Difference) -> Stack:
@@ -272,19 +278,21 @@ def _without_stack(difference: Difference) -> Stack:
     return Stack(first.job_rank, (), None if first.launcher is None else first.rank)
 
 
-def _of_mismatch(step: str, ranks: Sequence[RankRecord], stacks: Sequence[Stack], difference: Difference) -> Verdict:
+def _mismatch_verdict(
+    step: str, ranks: Sequence[RankRecord], stacks: Sequence[Stack], difference: Difference
+) -> Verdict:
     """Return the verdict on ranks that have called different collectives."""
     own = (stack for stack in stacks if stack.number == difference.first.rank)
     stack = next(own, _without_stack(difference))
     reason = f"it called {difference.call.located}, and {difference.other_calls}"
-    made = _blaming(step, ranks, stack, reason)
+    made = _verdict_on(step, ranks, stack, reason)
     return replace(made, where=difference.call.where, code=MISMATCH, advice=ADVICE_ON_MISMATCH)
 
 
 def with_mismatch(verdict: Verdict, ranks: Sequence[RankRecord], recordings: Sequence[Recording]) -> Verdict:
-    """Return the verdict that names the different collectives that ranks have called, if they explain the failure.
+    """Return a verdict that names the different collectives that ranks have called, if they explain the failure.
 
-    verdict: blames a rank that met the consequence: a time-out, a message of the wrong size, or the end of another rank
+    verdict: blames a rank for a consequence: a time-out, a message of the wrong size, or the end of another rank
     """
     difference = collectives.mismatch(recordings)
     if difference is None and (sizes := _SIZES.search("\n".join((verdict.reason, *verdict.tail)))):
@@ -293,14 +301,14 @@ def with_mismatch(verdict: Verdict, ranks: Sequence[RankRecord], recordings: Seq
         return replace(verdict, reason=reason, code=MISMATCH, consequences=(*said, *verdict.consequences))
     if difference is None or not (signatures.depth(verdict.reason) or verdict.exit_code == 0):
         return verdict
-    made = _of_mismatch(verdict.step, ranks, (), difference)
+    made = _mismatch_verdict(verdict.step, ranks, (), difference)
     return replace(made, consequences=(f"{rank_list([verdict.rank or 0])}: {verdict.reason}", *verdict.consequences))
 
 
 def of_time_out(verdict: Verdict, ranks: Sequence[RankRecord], stacks: Sequence[Stack]) -> Verdict:
-    """Return the verdict on ranks that waited in vain for one that still runs: it blames that one.
+    """Return a verdict that blames the rank for which others waited in vain, if it still runs; else the given one.
 
-    verdict: blames one that waited, or lost its connection
+    verdict: blames a rank that waited, or lost its connection
     stacks:  of the ranks that still ran when the first one gave up
     """
     waited, ending = rank_list([verdict.rank or 0]), "waited for it in vain"
@@ -308,18 +316,18 @@ def of_time_out(verdict: Verdict, ranks: Sequence[RankRecord], stacks: Sequence[
     if signatures.FAILED_TO_PASS.search(verdict.reason):
         absent = [stack for stack in absent if stack.number == verdict.rank]
         waited = signatures.FAILED_TO_PASS.sub("", verdict.reason).removeprefix(", says ")
-    elif signatures.depth(verdict.reason) > 1:  # a rank that ends may have closed its connections before
+    elif signatures.depth(verdict.reason) > 1:  # a rank may close its connections before it exits
         logs = {rank.rank: rank.log for rank in ranks}
         exiting = (stack for stack in stacks if stack.is_exiting)
         absent = [stack for stack in exiting if not tracebacks.of_lines(tracebacks.last_lines(logs[stack.rank]))]
         ending = "lost the connection to it"
     if not absent:
         return verdict
-    made = _blaming(verdict.step, ranks, absent[0], f"{_doing(absent[0])}, and {waited} {ending}")
+    made = _verdict_on(verdict.step, ranks, absent[0], f"{_activity(absent[0])}, and {waited} {ending}")
     return replace(made, consequences=(f"{waited}: {shortened(verdict.reason)}", *verdict.consequences))
 
 
-def _blaming(step: str, ranks: Sequence[RankRecord], stack: Stack, reason: str) -> Verdict:
+def _verdict_on(step: str, ranks: Sequence[RankRecord], stack: Stack, reason: str) -> Verdict:
     rank = next(rank for rank in ranks if rank.rank == stack.rank)
     advice = "see what this line of the task waits for" if stack.is_of_ray else ADVICE
     if not stack.may_wait and (raised := tracebacks.of_thread(rank.log)) is not None:
@@ -338,7 +346,7 @@ def _blaming(step: str, ranks: Sequence[RankRecord], stack: Stack, reason: str) 
     )
 
 
-def _doing(stack: Stack) -> str:
+def _activity(stack: Stack) -> str:
     if stack.waits_for:
         return f"it waits for {stack.waits_for}"
     if stack.command or stack.is_exiting:
@@ -349,19 +357,19 @@ def _doing(stack: Stack) -> str:
     return f"{'its Ray worker' if stack.is_of_ray else 'it'} {state} {place}".rstrip()
 
 
-def _place(stack: Stack) -> str:
+def _waiting_place(stack: Stack) -> str:
     name = stack.collective or stack.computation
     return f"{name} ({stack.where})" if stack.where else name
 
 
-def _called(stack: Stack, calls: Mapping[int, Call]) -> str:
+def _collective_text(stack: Stack, calls: Mapping[int, Call]) -> str:
     """Return the collective in which a rank waits, with its shape if a recording has it."""
     call = calls.get(stack.number)
     known = call is not None and call.shapes and stack.collective.replace("_", "") in call.name.replace("_", "")
     return str(call) if known else stack.collective
 
 
-def _numbers(stacks: Iterable[Stack]) -> str:
+def _rank_numbers(stacks: Iterable[Stack]) -> str:
     return rank_list(sorted({stack.number for stack in stacks}))
 
 
@@ -369,13 +377,13 @@ def _groups(stacks: Sequence[Stack]) -> list[list[Stack]]:
     """Return the ranks that wait at the same place, the lowest ranks first."""
     groups: dict[str, list[Stack]] = {}
     for stack in sorted(stacks, key=lambda stack: stack.number):
-        groups.setdefault(_place(stack), []).append(stack)
+        groups.setdefault(_waiting_place(stack), []).append(stack)
     return list(groups.values())
 
 
 def _are_halves(groups: Sequence[Sequence[Stack]], ranks: Sequence[RankRecord]) -> bool:
-    """Return whether one half of the ranks waits at one line and the other at another one, in the same collective, or
-    with each half on an instance of its own: the last message has reached one of them only."""
+    """Return whether the ranks wait in two halves, at different lines of the same collective, or each half on its own
+    instance: the last message has reached only one half."""
     first, *others = groups
     names = {group[0].collective or group[0].computation for group in groups}
     instance_of = {rank.rank: rank.instance_rank for rank in ranks}
@@ -384,6 +392,6 @@ def _are_halves(groups: Sequence[Sequence[Stack]], ranks: Sequence[RankRecord]) 
     return [len(group) for group in others] == [len(first)] and (len(names) == 1 or on_own)
 
 
-def _folded(groups: Sequence[Sequence[Stack]], first: Stack) -> tuple[str, ...]:
+def _consequences(groups: Sequence[Sequence[Stack]], first: Stack) -> tuple[str, ...]:
     others = [[stack for stack in group if stack is not first] for group in groups]
-    return tuple(f"{_numbers(group)}: in {_place(group[0])}" for group in others if group)
+    return tuple(f"{_rank_numbers(group)}: in {_waiting_place(group[0])}" for group in others if group)

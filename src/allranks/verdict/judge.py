@@ -1,4 +1,4 @@
-"""Judge a failed step: which rank failed first, with what, what followed from it, and what to do."""
+"""Judge a failed step: which rank failed first, why, what followed from it, and what to do."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from allranks.verdict import signatures, tracebacks
 from allranks.verdict.tracebacks import Raised
 
 _NATIVE = 30
-"""How many of the last lines of a log are searched for a signature if there is no traceback."""
+"""Number of last lines of a log that are searched for a signature if there is no traceback."""
 
 SILENT = "its log ends without an exception"
-LOST = "lost the connection"  # said of the others in the same reason, if they have not waited
+LOST = "lost the connection"  # what the others did, in the same reason, unless they waited
 
 _SHELL = 128
-"""A shell turns the signal that ended its command into an exit code above this one."""
+"""The exit code of a shell whose command was ended by a signal is this number plus that of the signal."""
 
 
 @dataclass(frozen=True)
 class Symptom:
     """How one process of a step failed.
 
-    worker:  its rank by the count of a launcher that the rank started, such as torchrun; None without one
-    order:   the key by which the cause sorts before its consequences: how far it is from the cause, whether nothing but
-             an exit code is known, the time
-    raised:  its exception, if one is known
+    worker:  its rank as counted by a launcher that the rank started, such as torchrun; None without one
+    order:   the key that sorts the cause before its consequences: the distance from the cause, whether only an exit
+             code is known, the time, whether a launcher saw it later
+    raised:  its exception; None if unknown
     """
 
     rank: RankRecord
@@ -43,7 +43,7 @@ class Symptom:
 
     @property
     def number(self) -> int:
-        """The rank, by the launcher's count if it has one."""
+        """The rank, as counted by the launcher if there is one."""
         return self.rank.rank if self.worker is None else self.worker
 
 
@@ -52,27 +52,27 @@ def of_ranks(
 ) -> Verdict | None:
     """Return the verdict on a step whose ranks have ended or are being ended; None if no rank shows a failure.
 
-    A failed rank makes the others fail within milliseconds ("Connection closed by peer"). The verdict names the rank
-    that failed first and whose failure does not follow from that of another one, by the time in its report, or else by
-    the time of its exit. If ranks are launchers, it names their worker. A rank that was ended from outside counts only
-    if its log shows that it had failed before.
+    A failed rank makes the others fail within milliseconds ("Connection closed by peer"). The verdict names the first
+    rank whose failure does not follow from that of another one, by the time in its report, or else by the time of its
+    exit. If ranks are launchers, it names their worker. A rank that was ended from outside counts only if its log shows
+    an earlier failure.
 
     reports:      the report file of each rank
-    memory_kills: how many processes the kernel has killed for lack of memory meanwhile
+    memory_kills: number of processes that the kernel killed for lack of memory during the attempt
     """
     symptoms = sorted(
-        (symptom for rank in ranks for symptom in _symptoms(rank, reports.get(rank.rank), memory_kills)),
+        (symptom for rank in ranks for symptom in _symptoms_of_rank(rank, reports.get(rank.rank), memory_kills)),
         key=lambda symptom: symptom.order,
     )
     raised_by = {symptom.number for symptom in symptoms if symptom.raised}
-    # The exit code that a launcher reports of a rank says less than the exception in the log of that rank.
+    # The exception in the log of a rank explains more than the exit code that its launcher reports.
     symptoms = [each for each in symptoms if each.raised or not (each.order[1] and each.number in raised_by)]
     if not symptoms:
         return None
     first = symptoms[0]
     if first.order[0] > 0:
-        missing = _named(ranks, symptoms) or _ended_early(ranks, reports, first) or _terminated(symptoms)
-        first = missing or _silent(ranks, symptoms) or first
+        missing = _unarrived(ranks, symptoms) or _ended_early(ranks, reports, first) or _terminated(symptoms)
+        first = missing or _first_silent(ranks, symptoms) or first
     rank, raised = first.rank, first.raised
     last = tail(rank.log)
     return Verdict(
@@ -87,12 +87,12 @@ def of_ranks(
         traceback="\n".join(raised.lines) if raised else "",
         worker=None if first.worker == rank.rank else first.worker,
         where=raised.where if raised else "",
-        consequences=_folded([each for each in symptoms if each.rank is not rank or each.worker != first.worker]),
+        consequences=_consequences([each for each in symptoms if each.rank is not rank or each.worker != first.worker]),
     )
 
 
-def _named(ranks: Sequence[RankRecord], symptoms: Sequence[Symptom]) -> Symptom | None:
-    """Return the symptom of the rank that another one has waited for in monitored_barrier, which names it; None if none
+def _unarrived(ranks: Sequence[RankRecord], symptoms: Sequence[Symptom]) -> Symptom | None:
+    """Return the symptom of the rank that another rank names because it did not reach monitored_barrier; None if none
     is named, or if a launcher counts the ranks."""
     for symptom in symptoms:
         named = signatures.FAILED_TO_PASS.search(symptom.reason)
@@ -103,9 +103,9 @@ def _named(ranks: Sequence[RankRecord], symptoms: Sequence[Symptom]) -> Symptom 
 
 
 def _ended_early(ranks: Sequence[RankRecord], reports: Mapping[int, Path], lost: Symptom) -> Symptom | None:
-    """Return the symptom of the first rank that completed while others lost their connection to it, as where it has
-    fewer batches than they. It closes its connections before it ends, so that they notice before its exit is seen. A
-    rank that handled the loss of another one has not ended early."""
+    """Return the symptom of the first rank that completed while others lost their connection to it, for example because
+    it has fewer batches. It closes its connections before it exits, so that the others notice first. A rank that
+    handled the loss of another one has not ended early."""
     if lost.raised is not None and lost.raised.is_foreign:
         return None
     for rank in sorted(ranks, key=lambda rank: rank.ended or 0.0):
@@ -119,29 +119,30 @@ def _ended_early(ranks: Sequence[RankRecord], reports: Mapping[int, Path], lost:
 
 
 def _terminated(symptoms: Sequence[Symptom]) -> Symptom | None:
-    """Return the symptom of a rank that SIGTERM ended before any other one had ended: nothing has ended it because of
-    the others."""
+    """Return the symptom of the first rank to end, if SIGTERM ended it: the signal did not follow from the others."""
     ended = [each for each in symptoms if each.rank.status is Status.FAILED and each.rank.ended]
     first = min(ended, key=lambda each: each.rank.ended or 0.0, default=None)
     return first if first is not None and first.reason == _TERMINATED else None
 
 
 def hidden(rank: RankRecord, reported: Path | None) -> Raised | None:
-    """Return the exception that ended a program of a rank whose command ended with exit code 0 all the same; None if
-    none is known: its program reported it, or its log ends with it."""
+    """Return the exception that ended a program of a rank whose command still ended with exit code 0; None if unknown.
+
+    The program has reported it, or the log ends with it.
+    """
     for failure in report.read(reported)[0] if reported else ():
         if isinstance(failure, report.Failure):
-            return _raised(failure)
+            return _reported_exception(failure)
     if not tracebacks.is_exception("".join(tail(rank.log, 1))):
-        return None  # soon, as for most
+        return None  # the usual case, without reading the log
     lines = list(filter(str.strip, tracebacks.last_lines(rank.log)))
     found = _at_the_end(tracebacks.of_lines(lines), lines, 1)
     return next((each for each in found if not each.aside), None)
 
 
-def _silent(ranks: Sequence[RankRecord], symptoms: Sequence[Symptom]) -> Symptom | None:
-    """Return the symptom of the first rank of which nothing is known but its log, and whose log has no exception, where
-    others lost their connection to a rank or waited for it."""
+def _first_silent(ranks: Sequence[RankRecord], symptoms: Sequence[Symptom]) -> Symptom | None:
+    """Return the symptom of the first rank whose log has no exception and whose exit is unknown, while others lost
+    their connection to a rank or waited for it."""
     unhappy = {symptom.rank.rank for symptom in symptoms}
     silent = {rank.rank: rank for rank in ranks if rank.status is Status.NOT_STARTED and rank.rank not in unhappy}
     if not silent:
@@ -151,10 +152,10 @@ def _silent(ranks: Sequence[RankRecord], symptoms: Sequence[Symptom]) -> Symptom
     first, *more = sorted(silent)
     others = rank_list(sorted({symptom.number for symptom in symptoms}))
     like = f", like that of {rank_list(more)}" if more else ""
-    # Ranks that end together without a word were on the same instance.
+    # Several ranks that end without an exception were probably on the same instance.
     killed = "they were killed, or their instance was evicted" if more else "killed, or evicted"
     how = "waited for it" if symptoms[0].order[0] == 1 else f"{LOST}: {killed}"
-    if "heartbeats" in symptoms[0].reason:  # a program that hangs goes on sending them
+    if "heartbeats" in symptoms[0].reason:  # a program that hangs still sends them
         how = "got no heartbeats: killed, evicted, stopped or cut off"
     reason = f"{SILENT}{like}, and {others} {how}"
     return Symptom(silent[first], reason, None, symptoms[0].order)
@@ -173,16 +174,16 @@ def with_advice(
     *,
     isolated: bool | None = None,
 ) -> Verdict:
-    """Return the verdict with the code and the advice of a known signature, if it has one.
+    """Return the verdict with the code and the advice of its signature, if one matches.
 
     of_step:  returns the code and the advice that depend on the step; None for other signatures
-    isolated: whether the instances have a network of their own; None if it is not known
+    isolated: whether the instances have a network of their own; None if unknown
     """
     known = signatures.find([verdict.reason], isolated=isolated, traceback=verdict.traceback)
     if known is None and not verdict.where:
         known = signatures.find(verdict.tail[-_NATIVE:], isolated=isolated)
         if known is not None and known.signature.depth > 0:
-            return verdict  # what the rank said does not explain its end
+            return verdict  # the last lines do not explain the end
     if known is None:
         return verdict
     if known.signature.code == signatures.NO_NETWORK and any(_INSTALLS.search(line) for line in verdict.tail):
@@ -195,11 +196,11 @@ def with_advice(
 
 @dataclass(frozen=True)
 class _Ending:
-    """How a rank ended, by all that is known of it.
+    """The end of a rank, by its report, its log and its exit.
 
-    said:  the exception with whose message the rank has ended itself; None if there is none
+    said:  the SystemExit with which the rank ended itself; None if there is none
     lines: the end of its log
-    table: what a launcher says of its workers; None if there is none
+    table: the report of a launcher on its workers; None if there is none
     ended: the time
     """
 
@@ -219,18 +220,18 @@ class _Ending:
         return [replace(each, worker=self.table.rank) if each.worker is None else each for each in found]
 
     def by_exit(self, found: Sequence[Raised] = ()) -> Symptom:
-        return _of_exit(self.rank, found, self.lines, self.ended, self.memory_kills)
+        return _exit_symptom(self.rank, found, self.lines, self.ended, self.memory_kills)
 
 
-def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> list[Symptom]:
-    """Return how the processes of a rank failed: its own, or those that it launched."""
+def _symptoms_of_rank(rank: RankRecord, reported: Path | None, memory_kills: int) -> list[Symptom]:
+    """Return how a rank failed: its own process, or those that it launched."""
     if rank.status is Status.COMPLETED:
         return []
     first: dict[int | None, tuple[Raised, float]] = {}
     said: Raised | None = None
     for failure in report.read(reported)[0] if reported else ():
         if isinstance(failure, report.Failure):
-            raised = _raised(failure)
+            raised = _reported_exception(failure)
             if not raised.is_wrapper:
                 first.setdefault(failure.rank, (raised, failure.time))
             elif rank.exit_code == 1 and failure.type == "SystemExit" and "exit code" not in failure.message:
@@ -238,61 +239,61 @@ def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> lis
     lines = tracebacks.last_lines(rank.log)
     table = tracebacks.launcher_table(lines)
     ending = _Ending(rank, said, lines, table, rank.ended or rank.started or 0.0, memory_kills)
-    symptoms = [_of_exception(rank, raised, time) for raised, time in first.values()]
+    symptoms = [_exception_symptom(rank, raised, time) for raised, time in first.values()]
     is_killed = rank.status is not Status.CANCELED and rank.signal in {each.name for each in _CAUSES}
     if is_killed and not {None, rank.rank}.issuperset(first):
-        # Workers of a launcher that was killed may lose each other before they are ended too.
+        # The workers of a killed launcher may lose each other before they are ended.
         symptoms.append(ending.by_exit())
     if table is None:
-        return symptoms or _of_log(ending)
-    # Of several workers, the one that the launcher saw first comes first, unless its exception is a consequence.
+        return symptoms or _log_symptoms(ending)
+    # The worker that the launcher saw first comes first, unless its exception is a consequence.
     symptoms = symptoms or [
-        _of_exception(rank, each, table.time, later=each.worker != table.rank) for each in ending.in_log
+        _exception_symptom(rank, each, table.time, later=each.worker != table.rank) for each in ending.in_log
     ]
-    return [*symptoms, *_of_workers(rank, table, lines, {each.worker for each in symptoms})]
+    return [*symptoms, *_worker_symptoms(rank, table, lines, {each.worker for each in symptoms})]
 
 
-def _of_log(ending: _Ending) -> list[Symptom]:
-    """Return the symptoms of a rank that has reported no exception, and is not a launcher."""
+def _log_symptoms(ending: _Ending) -> list[Symptom]:
+    """Return the symptoms of a rank that is not a launcher and has reported no exception."""
     rank, found, lines = ending.rank, ending.in_log, ending.lines
     at_the_end = _at_the_end(found, lines)
     if rank.status is Status.CANCELED or (rank.exit_code is None and rank.signal is None):
-        # Ended from outside, or not at all.
+        # It was ended from outside, or still runs.
         known = None if at_the_end or rank.status is Status.CANCELED else signatures.find(lines[-_NATIVE:])
         if known is not None and known.signature.depth <= 0:
             at_the_end = [Raised(known.match.string.strip())]
-        return [_of_exception(rank, each, ending.ended) for each in at_the_end]
-    if rank.signal is not None or _is_of_shell(rank.exit_code, lines):
+        return [_exception_symptom(rank, each, ending.ended) for each in at_the_end]
+    if rank.signal is not None or _is_shell_code(rank.exit_code, lines):
         return [ending.by_exit(found)]
-    # Python ends with code 1 after an exception: one before another code was handled.
+    # After an exception, Python exits with code 1. With another code, the exception was handled.
     if found and (rank.exit_code == 1 or any(each.is_consequence for each in at_the_end)):
-        return [_of_exception(rank, each, ending.ended) for each in found]
+        return [_exception_symptom(rank, each, ending.ended) for each in found]
     if ending.said is not None:
-        return [_of_exception(rank, ending.said, ending.ended)]
+        return [_exception_symptom(rank, ending.said, ending.ended)]
     return [ending.by_exit(_at_the_end(found, list(filter(str.strip, lines)), 1))]
 
 
-def _of_workers(
+def _worker_symptoms(
     rank: RankRecord, table: tracebacks.LauncherTable, lines: Sequence[str], known: Set[int | None]
 ) -> Iterator[Symptom]:
-    """Yield the symptoms of a launcher's workers by their exit codes. known: the workers that have symptoms"""
+    """Yield the symptoms of a launcher's workers by their exit codes. known: the workers that already have symptoms"""
     if table.rank not in known:
-        reason = _how(table.exit_code if table.exit_code >= 0 else _SHELL - table.exit_code)
+        reason = _ending(table.exit_code if table.exit_code >= 0 else _SHELL - table.exit_code)
         signature = signatures.find(lines) if reason == "ended by SIGABRT" else None
         if signature is not None and signature.signature.depth <= 0:
             reason = signature.match.string.strip()
         order = (2 * (reason == _TERMINATED), table.exit_code > 0, table.time, False)
         yield Symptom(rank, reason, table.rank, order)
-    # The launcher looks now and then: it may find a worker that was killed, or has exited, together with one that
-    # lost the connection to it. Python ends with code 1 after an exception.
+    # The launcher polls: it may find a worker that was killed, or has exited, together with one that lost the
+    # connection to it. After an exception, Python exits with code 1.
     for worker, code in table.others.items():
         if -code in _CAUSES or (1 < code < _SHELL and worker not in {*known, table.rank}):
-            how = _how(code if code > 0 else _SHELL - code)
+            how = _ending(code if code > 0 else _SHELL - code)
             yield Symptom(rank, how, worker, (0, code > 0, table.time, True))
 
 
 def _at_the_end(found: Sequence[Raised], lines: Sequence[str], count: int = _NATIVE) -> list[Raised]:
-    """Return the exceptions at the end of a log. What a process has logged long before it ended may be handled."""
+    """Return the exceptions at the end of a log. Earlier ones may have been handled."""
     end = [line.strip() for line in lines[-count:]]
     return [each for each in found if any(line.endswith(each.lines[-1].strip()) for line in end)]
 
@@ -303,12 +304,12 @@ _CAUSES = (signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.
 """Signals that do not follow from the failure of another rank."""
 
 
-def _of_exit(
+def _exit_symptom(
     rank: RankRecord, found: Sequence[Raised], lines: Sequence[str], ended: float, memory_kills: int
 ) -> Symptom:
-    """Return the symptom of a rank whose exit says more than its exceptions, or that has none."""
+    """Return the symptom of a rank whose exit explains more than its exceptions, or that has none."""
     code = rank.exit_code or 0
-    reason = _how(code) if _is_of_shell(code, lines) else f"exit code {code}"
+    reason = _ending(code) if _is_shell_code(code, lines) else f"exit code {code}"
     if rank.signal:
         reason = f"ended by {rank.signal}"
     handled = {each.lines[-1].strip() for each in tracebacks.of_lines(lines)} if code > 1 else set()
@@ -320,7 +321,7 @@ def _of_exit(
             memory = f", after {in_bytes(rank.peak_memory)} in use" if rank.peak_memory else ""
             reason = f"{signatures.KERNEL_OUT_OF_MEMORY}{memory}"
     elif found and (reason == "ended by SIGABRT" or (reason == _TERMINATED and _at_the_end(found, lines))):
-        return _of_exception(rank, found[0], ended)
+        return _exception_symptom(rank, found[0], ended)
     elif known is not None and follows <= 0 and (reason == "ended by SIGABRT" or reason.startswith("exit code")):
         reason = known.match.string.strip()
     elif found and reason.startswith("exit code"):
@@ -329,12 +330,12 @@ def _of_exit(
     return Symptom(rank, reason, None, (follows, reason.startswith("exit code"), ended, False))
 
 
-def _of_exception(rank: RankRecord, raised: Raised, time: float, *, later: bool = False) -> Symptom:
+def _exception_symptom(rank: RankRecord, raised: Raised, time: float, *, later: bool = False) -> Symptom:
     depth = min(signatures.depth(raised.text), 1) if raised.is_foreign else signatures.depth(raised.text)
     return Symptom(rank, raised.text, raised.worker, (depth, False, time, later), raised)
 
 
-def _raised(failure: report.Failure) -> Raised:
+def _reported_exception(failure: report.Failure) -> Raised:
     """Return the exception that a rank has reported."""
     message = next(iter(failure.message.strip().splitlines()), "")
     text = f"{failure.type}: {message}" if message else failure.type
@@ -349,8 +350,8 @@ def _raised(failure: report.Failure) -> Raised:
     return replace(found, lines=lines, worker=failure.rank)
 
 
-def _folded(symptoms: Sequence[Symptom]) -> tuple[str, ...]:
-    """Return what the other ranks said, one line for those that said the same."""
+def _consequences(symptoms: Sequence[Symptom]) -> tuple[str, ...]:
+    """Return a line for each reason of the other ranks, with the ranks that have it."""
     groups: dict[str, list[Symptom]] = {}
     for symptom in symptoms:
         known = signatures.find([symptom.reason])
@@ -362,13 +363,13 @@ def _folded(symptoms: Sequence[Symptom]) -> tuple[str, ...]:
 
 
 def aborted_after_its_work(rank: RankRecord, code: int, pid: int | None, reported: Path) -> bool:
-    """Return whether the rank finished its work and gloo then aborted it during its exit, which is not a failure.
+    """Return whether gloo aborted the rank at its exit, after it had finished its work, which is not a failure.
 
     pid:      of the rank's own process
     reported: the report file of the rank
 
-    Only the report of this process counts. The log may show the same abort during the work, and a command may start
-    several programs, of which another one has finished.
+    Only the report of this process counts: the log may show an abort during the work, and another program of the
+    command may have finished.
     """
     if code != -signal.SIGABRT or not any(signatures.GLOO_ABORT in line for line in tail(rank.log, 2)):
         return False
@@ -384,26 +385,24 @@ def signal_name(number: int) -> str:
 
 
 def how(program: str, code: int) -> str:
-    """Return how a program ended; an empty text for exit code 0."""
+    """Return a sentence about the end of a program; "" for exit code 0."""
     if not code:
         return ""
     return f"{program} was ended by {signal_name(-code)}" if code < 0 else f"{program} ended with exit code {code}"
 
 
-def _is_signal(code: int | None) -> bool:
-    return code is not None and code - _SHELL in (*_CAUSES, signal.SIGABRT, signal.SIGTERM)
+_SHELL_MESSAGES = {
+    _SHELL + number: signal.strsignal(number) or "" for number in (*_CAUSES, signal.SIGABRT, signal.SIGTERM)
+}
+"""The message of a shell whose command was ended by a signal, by the exit code of the shell."""
 
 
-_SAID = {_SHELL + number: signal.strsignal(number) or "" for number in (*_CAUSES, signal.SIGABRT, signal.SIGTERM)}
-"""What a shell writes of a command that a signal has ended, by the code with which it ends itself then."""
-
-
-def _is_of_shell(code: int | None, lines: Sequence[str]) -> bool:
-    """Return whether an exit code is that of a shell for a signal, and not one that the program has chosen."""
-    said = _SAID.get(code or 0)
+def _is_shell_code(code: int | None, lines: Sequence[str]) -> bool:
+    """Return whether an exit code is that of a shell for a signal, not one that the program chose."""
+    said = _SHELL_MESSAGES.get(code or 0)
     return said is not None and any(said in line for line in lines[-_NATIVE:])
 
 
-def _how(code: int) -> str:
+def _ending(code: int) -> str:
     """Return how a rank ended by its exit code, which may be that of a shell for a signal."""
-    return f"ended by {signal_name(code - _SHELL)}" if _is_signal(code) else f"exit code {code}"
+    return f"ended by {signal_name(code - _SHELL)}" if code in _SHELL_MESSAGES else f"exit code {code}"

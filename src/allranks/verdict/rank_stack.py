@@ -1,4 +1,4 @@
-"""Where a rank is: the stack of its main thread, and the collective in which that waits for other ranks."""
+"""The stack of a rank's main thread, and the collective in which it waits for other ranks."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _COLLECTIVES = (
     (re.compile(r"/ray/_private/worker\.py:get$"), "ray.get"),
     (re.compile(r"/ray/_private/worker\.py:wait$"), "ray.wait"),
 )
-"""FILE:FUNCTION in which a rank waits for others, and the name of the collective. "": the function's; None: it does not
-wait"""
+"""Patterns of FILE:FUNCTION in which a rank waits for others, with the name of the collective. "" stands for the name
+of the function, None for a function that does not wait."""
 
 _MPI = re.compile(
     r"\.(?P<name>I?(?:all(?:gather|reduce|toall)|barrier|bcast|gather|m?probe|recv|reduce|scan|scatter|send|wait)\w*)\(",
     re.IGNORECASE,
 )
-"""mpi4py's methods have no frames: the line that calls one."""
+"""A line that calls a method of mpi4py, which has no frame."""
 
 _COMPUTATIONS = (
     (re.compile(r"/torch/autograd/graph\.py$"), "backward"),
     (re.compile(r"/tensorflow/python/eager/execute\.py$"), "a function of TensorFlow"),
 )
-"""Files in which a rank computes, or waits for the others in a collective that has no frame of its own."""
+"""Files in which a rank computes, or waits in a collective that has no frame of its own."""
 
 _WRAPPERS = frozenset({"wrapper", "wait"})
 _MODULE = "/torch/nn/modules/module.py"
@@ -48,7 +48,7 @@ _MODULE = "/torch/nn/modules/module.py"
 
 @dataclass(frozen=True)
 class Frame:
-    """A call in a stack. file: absolute; function: with its class, where Python tells it to py-spy"""
+    """A call in a stack. file: absolute; function: with its class if py-spy knows it"""
 
     function: str
     file: str
@@ -67,17 +67,17 @@ class Frame:
 class Stack:
     """The main thread of a process of a rank.
 
-    rank:   of the job
-    frames: the innermost call first; none while the interpreter exits
-    worker: the rank by the count of a launcher that the rank started; None without one
-    holds_gil: whether it holds the lock of its interpreter and does not release it
-    is_stopped: whether a signal has stopped it, such as SIGSTOP
-    is_idle:  whether it waits in the kernel
-    pid: of the process; 0 if it is not known
-    uses_mpi: whether it has loaded mpi4py, as far as that is known
-    waits_for: a thread of it that is not a daemon, or a worker of its data loader, and where that is; "" for none
-    command: what it runs, if that is not Python yet; "" if it is
-    settings: what it was given while it joins a process group: world_size, and the master's hostname and port
+    rank:       of the job
+    frames:     the innermost call first; empty while the interpreter exits
+    worker:     the rank as counted by a launcher that the rank started; None without one
+    holds_gil:  whether it holds the lock of its interpreter without releasing it
+    is_stopped: whether a signal such as SIGSTOP has stopped it
+    is_idle:    whether it waits in the kernel
+    pid:        of the process; 0 if unknown
+    uses_mpi:   whether it has loaded mpi4py; True if unknown
+    waits_for:  its non-daemon thread, or the worker of its data loader, that it waits for, with its line; "" for none
+    command:    the command that it runs before Python has started; "" once it has
+    settings:   while it joins a process group: world_size, and the master's hostname and port
     """
 
     rank: int
@@ -94,7 +94,7 @@ class Stack:
 
     @property
     def number(self) -> int:
-        """The rank, by the launcher's count if it has one."""
+        """The rank, as counted by the launcher if there is one."""
         return self.rank if self.worker is None else self.worker
 
     @property
@@ -109,7 +109,7 @@ class Stack:
 
     @property
     def _calls(self) -> tuple[Frame, ...]:
-        """The calls below the innermost user code or module of a model. What is around it does not wait: torchrun's
+        """The calls below the innermost user code or module of a model. The calls around it do not wait: torchrun's
         `record` around main(), or DistributedDataParallel around a forward pass."""
         return tuple(takewhile(lambda each: each != self.user and not each.file.endswith(_MODULE), self.frames))
 
@@ -132,7 +132,7 @@ class Stack:
 
     @property
     def computation(self) -> str:
-        """What it computes that may contain a collective; "" if that is nothing."""
+        """The computation that may contain a collective; "" if there is none."""
         names = (name for pattern, name in _COMPUTATIONS if any(pattern.search(each.file) for each in self._calls))
         return "" if self.is_stopped else next(names, "")
 
@@ -143,24 +143,24 @@ class Stack:
 
     @property
     def may_wait(self) -> bool:
-        """Whether it waits in a collective, or in what may contain one."""
+        """Whether it waits in a collective, or in a computation that may contain one."""
         return bool(self.collective or self.computation)
 
     @property
     def is_exiting(self) -> bool:
-        """Whether its interpreter exits: it runs nothing any more, or waits for threads."""
+        """Whether its interpreter is exiting: it has no frames, or waits for threads."""
         if self.is_stopped or self.command:
             return False
         return not self.frames or self.frames[-1].function in ("_shutdown", "_run_exitfuncs")
 
     def __str__(self) -> str:
-        """The stack as Python prints that of an exception."""
+        """Return the stack in the format of a traceback."""
         lines = [f'  File "{each.file}", line {each.line}, in {each.function}\n    {each.text}' for each in self.frames]
         return "\n".join((f"Stack of rank {self.number} (most recent call last):", *reversed(lines)))
 
 
 def of_exception(rank: int, raised: Raised) -> Stack:
-    """Return where a rank was that gave up waiting, by the traceback in its log."""
+    """Return the stack of a rank that gave up waiting, from the traceback in its log."""
     calls = filter(None, map(FRAME.match, reversed(raised.lines)))
     frames = tuple(Frame(call["function"] or "", call["file"], int(call["line"])) for call in calls)
     return Stack(rank, frames, raised.worker, is_idle=True)

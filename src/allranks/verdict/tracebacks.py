@@ -13,11 +13,8 @@ from allranks.history.log_reader import tail
 from allranks.text import plain
 from allranks.verdict import signatures
 
-LINES = 4000
-"""How many of the last lines of a log are searched."""
-
-SIZE = 1 << 18
-"""How many of its last bytes."""
+LINES, SIZE = 4000, 1 << 18
+"""Maximum number of last lines, and of last bytes, of a log that are searched."""
 
 _PREFIX = re.compile(
     r"(?:\[rank(?P<torch>\d+)\]:[ ]?"  # torch, once the process group exists
@@ -33,15 +30,15 @@ _NCCL = re.compile(r"NCCL error in: \S+:\d+, ([^,(]*\w).*")
 _LAST_ERROR = re.compile(r"(?:nccl\w+: |Unknown NCCL).*\nLast error:\n(.+)")
 """torch/csrc/distributed/c10d/NCCLUtils.cpp, getNcclErrorDetailStr"""
 _EXTRA = re.compile(r"^Collective ops is aborted by: |^The actor.*? because | Worker exit type.*detail:| Some common.*")
-_SAID = re.compile(r"(?!\s|<|Detected at|The actor .*because its node).|\s+the actor's node")
-"""The line with the cause, below the calls of TensorFlow's graph or Ray's fields."""
+_CAUSE_LINE = re.compile(r"(?!\s|<|Detected at|The actor .*because its node).|\s+the actor's node")
+"""The line with the cause, below the calls of TensorFlow's graph or the fields of Ray."""
 _MARKS = re.compile(r"\s*[\^~]+\s*")
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:\([\w.]+\))?(?::|$)")
 _SYNTAX = re.compile(r"(?:SyntaxError|IndentationError|TabError): ")
 _GROUP = re.compile(r"\s*\+ Exception Group Traceback \(most recent call last\):$")
 _MARGIN = re.compile(r"^\s*(?:\| ?|\+[-+ ].*)")
 _MEMBER = re.compile(r"(?m)^\s*\+[-+ ].*\n?")
-"""Of lines of an exception group, and the line above each of its exceptions."""
+"""The margin of the lines of an exception group, and the line above each of its exceptions."""
 _CHAINED = re.compile(r"(?:During handling of the above|The above) exception")
 IN_THREAD = "Exception in thread"
 _ASIDE = re.compile(rf"{IN_THREAD}|Exception ignored|Error in (?:atexit|sys\.)")
@@ -49,9 +46,9 @@ _LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib/python\d|^<|/allranks/|/al
 WRAPPER = re.compile(
     r"(?:torch\.distributed\.elastic\.|torch\.multiprocessing\.spawn\.Process|subprocess\.CalledProcessError|SystemExit\b)"
 )
-"""An exception of a launcher, which only reports that a process that it started has failed."""
+"""An exception of a launcher, which only reports the failure of a process that it started."""
 _COMMAND = re.compile(r"subprocess\.CalledProcessError: (?!.*\b(?:python|torchrun|mpirun|accelerate|deepspeed))")
-"""That of a command which is no launcher, such as cp."""
+"""The exception for a command that is not a launcher, such as cp."""
 _OF_PYTHON = re.compile(
     r"(?:Connection(?:Refused|Reset|Aborted)|BrokenPipe|Timeout)Error\b"
     r"|(?:subprocess|asyncio|concurrent|socket|ssl|http|urllib3?|requests|aiohttp|httpx|azure|botocore)\.\S*"
@@ -82,8 +79,8 @@ class Raised:
     where:   the line of user code that raised it, such as ``train.py:10``; "" without one
     lines:   of the traceback, up to `text`
     worker:  the rank in the prefix of its lines; None without one
-    chained: whether it was raised while the exception before it was handled
-    aside:   what Python writes before it if it ended only a thread, or was ignored; "" for others
+    chained: whether it was raised while the previous exception was handled
+    aside:   what Python prints before an exception that ended only a thread, or was ignored; "" for others
     """
 
     text: str
@@ -100,28 +97,28 @@ class Raised:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether it tells of a connection or a time-out that is none of a library of collectives, such as that of a
-        data server. It comes before what those tell."""
+        """Whether it reports a connection or a time-out outside of the libraries of collectives, such as that of a data
+        server, which precedes their reports."""
         frames = [frame["file"] for frame in map(FRAME.match, self.lines) if frame]
         return bool(_OF_PYTHON.match(self.text) and frames) and not any(map(_DISTRIBUTED.search, frames))
 
     @property
     def is_wrapper(self) -> bool:
-        """Whether it only reports that a process that this one started has failed, and may have said why."""
+        """Whether it only reports the failure of a process that this one started."""
         return bool(WRAPPER.match(self.text)) and not (self.where and _COMMAND.match(self.text))
 
     @property
     def located(self) -> str:
-        """It and its line, such as ``KeyError: 'loss' (train.py:10)``."""
+        """The exception and its line, such as ``KeyError: 'loss' (train.py:10)``."""
         return f"{self.text} ({self.where})" if self.where else self.text
 
 
 @dataclass(frozen=True)
 class LauncherTable:
-    """What a launcher reports of the worker that it saw failing first.
+    """A launcher's report on the worker that it saw failing first.
 
-    time:   seconds since the epoch, whole ones; 0 if it is not known
-    others: the exit codes of other workers that had ended by then, by rank; negative for a signal
+    time:   whole seconds since the epoch; 0 if unknown
+    others: exit codes of other workers that had ended by then, by rank; negative for a signal
     """
 
     rank: int
@@ -131,14 +128,14 @@ class LauncherTable:
 
 
 def is_header(text: str) -> bool:
-    """Return whether the first line of an exception's message lacks the cause: TensorFlow, Ray, NCCL say it below, as
-    does an exception of another process, or a group of them."""
+    """Return whether the cause is below the first line of an exception's message, as for TensorFlow, Ray, NCCL, groups,
+    and exceptions of another process."""
     return any(pattern.search(text) for pattern in (_HEADER, _NCCL, _OF_OTHERS))
 
 
-@lru_cache  # a recording has each of its files thousands of times
+@lru_cache  # a recording names each file thousands of times
 def is_library(file: str) -> bool:
-    """Return whether a file of a traceback is no code of the user."""
+    """Return whether a file of a traceback is not the user's code."""
     return _LIBRARY.search(file) is not None
 
 
@@ -148,7 +145,7 @@ def is_exception(line: str) -> bool:
 
 
 def of_lines(lines: Iterable[str]) -> tuple[Raised, ...]:
-    """Return the exception that ended each of the processes that wrote these lines of a log; none if it has none."""
+    """Return the exception that ended each of the processes that wrote these lines of a log."""
     workers: dict[int | None, list[str]] = {}
     every: list[str] = []
     for line in lines:
@@ -160,10 +157,10 @@ def of_lines(lines: Iterable[str]) -> tuple[Raised, ...]:
             workers.setdefault(int(number) if number else None, []).append(line[prefix.end() :])
         every.append(line[prefix.end() :] if prefix else line)
     if len(workers) == 2 and None in workers:
-        # The log of one process, of which torch marks only what it does not handle.
+        # It is the log of one process, in which torch marks only unhandled exceptions.
         (number,) = workers.keys() - {None}
         workers = {number: every}
-    found = (_fatal(list(_raised(texts)), worker) for worker, texts in workers.items())
+    found = (_last_fatal(list(_exceptions(texts)), worker) for worker, texts in workers.items())
     return tuple(each for each in found if each is not None)
 
 
@@ -173,13 +170,13 @@ def last_lines(log: str) -> list[str]:
 
 
 def of_text(text: str) -> Raised | None:
-    """Return the exception of a traceback as Python prints it; None if the text is none."""
-    return _fatal(list(_raised(text.splitlines())), None)
+    """Return the exception of a printed traceback; None if the text is not a traceback."""
+    return _last_fatal(list(_exceptions(text.splitlines())), None)
 
 
 def of_thread(log: str) -> Raised | None:
-    """Return the last exception in a log that ended a thread of the process, which may wait for that thread since."""
-    return next((each for each in reversed(list(_raised(last_lines(log)))) if each.aside == IN_THREAD), None)
+    """Return the last exception in a log that ended a thread; the process may still wait for that thread."""
+    return next((each for each in reversed(list(_exceptions(last_lines(log)))) if each.aside == IN_THREAD), None)
 
 
 def launcher_table(lines: Sequence[str]) -> LauncherTable | None:
@@ -199,10 +196,10 @@ def launcher_table(lines: Sequence[str]) -> LauncherTable | None:
     return LauncherTable(int(last["rank"]), time, int(last["code"]), others)
 
 
-def _fatal(found: Sequence[Raised], worker: int | None) -> Raised | None:
-    """Return the last exception that ended the process. In a chain of them, the last one that is not a consequence."""
+def _last_fatal(found: Sequence[Raised], worker: int | None) -> Raised | None:
+    """Return the last exception that ended the process; of a chain, the last one that is not a consequence."""
     own = [each for each in found if not each.is_wrapper]
-    # A command that failed is all that is known of its failure, unless a process has written an exception.
+    # A failed command is the only known cause, unless a process has written an exception.
     own = own or [each for each in found if each.where and each.text.startswith("subprocess.CalledProcessError")]
     last = next((each for each in reversed(own) if not each.aside), None) or (own[-1] if own else None)
     if last is None:
@@ -216,15 +213,15 @@ def _fatal(found: Sequence[Raised], worker: int | None) -> Raised | None:
     return replace(chosen, worker=worker)
 
 
-def _raised(lines: Sequence[str]) -> Iterator[Raised]:
-    """Yield the exceptions in the lines of one process, in their order."""
+def _exceptions(lines: Sequence[str]) -> Iterator[Raised]:
+    """Yield the exceptions in the lines of one process, in order."""
     place, chained, aside = 0, False, ""
     while place < len(lines):
         line = lines[place]
         start = _START.match(line)
         if start is None and _GROUP.match(line):
             below = next((n for n in range(place + 1, len(lines)) if not _MARGIN.match(lines[n])), len(lines))
-            if (raised := _of_group(lines[place:below])) is not None:
+            if (raised := _group_exception(lines[place:below])) is not None:
                 yield replace(raised, chained=chained, aside=aside)
             place, chained, aside = below, False, ""
             continue
@@ -238,30 +235,34 @@ def _raised(lines: Sequence[str]) -> Iterator[Raised]:
                 chained, aside = False, (ignored[0] if (ignored := _ASIDE.match(line)) else "")
             place += 1
             continue
-        end = _end(lines, place + 1, len(start["indent"]))
+        end = _exception_index(lines, place + 1, len(start["indent"]))
         if end is None:
-            return  # cut off: the process was killed while it wrote
-        text, where = lines[end].strip(), _user_line(lines[place : end + 1])
-        rest = (n for n in range(end + 1, min(end + LINES, len(lines))) if _SAID.match(lines[n]))
-        if _HEADER.search(text) and (said := next(rest, None)):
-            end = said
-            text = _HEADER.sub("", text) + _EXTRA.sub("", lines[end].strip())
-        elif (nccl := _NCCL.search(text)) and (last := _LAST_ERROR.match("\n".join(lines[end + 1 : end + 4]))):
-            end += 3
-            text = f"{text[: nccl.start()]}NCCL {nccl[1]}: {last[1].strip()}"
-        elif text.endswith(":") and (filled := [n for n in range(end + 1, len(lines))[:4] if lines[n].strip()]):
-            end = filled[0]  # the message begins with line feeds
-            text += f" {lines[end].strip()}"
+            return  # truncated: the process was killed while it wrote
+        where = _user_line(lines[place : end + 1])
+        text, end = _message(lines, end)
         yield Raised(text, where, tuple(lines[place : end + 1]), None, chained, aside)
         place, chained, aside = end + 1, False, ""
 
 
-def _of_group(lines: Sequence[str]) -> Raised | None:
-    """Return the first exception of a group that is not a consequence, with the group's own text; None if the lines are
-    cut off."""
+def _message(lines: Sequence[str], end: int) -> tuple[str, int]:
+    """Return the type and the first line of the message of an exception, and the index of the last line of these."""
+    text = lines[end].strip()
+    rest = (n for n in range(end + 1, min(end + LINES, len(lines))) if _CAUSE_LINE.match(lines[n]))
+    if _HEADER.search(text) and (said := next(rest, None)):
+        return _HEADER.sub("", text) + _EXTRA.sub("", lines[said].strip()), said
+    if (nccl := _NCCL.search(text)) and (last := _LAST_ERROR.match("\n".join(lines[end + 1 : end + 4]))):
+        return f"{text[: nccl.start()]}NCCL {nccl[1]}: {last[1].strip()}", end + 3
+    if text.endswith(":") and (filled := [n for n in range(end + 1, len(lines))[:4] if lines[n].strip()]):
+        return f"{text} {lines[filled[0]].strip()}", filled[0]  # the message begins with empty lines
+    return text, end
+
+
+def _group_exception(lines: Sequence[str]) -> Raised | None:
+    """Return the first exception of a group that is not a consequence, with the text of the group; None if the lines
+    are truncated."""
     parts = [[_MARGIN.sub("", line) for line in part.splitlines()] for part in _MEMBER.split("\n".join(lines))]
     titled = [(part, title) for part in parts if (title := next(filter(_EXCEPTION.match, part), ""))]
-    found = [next(_raised(part), Raised(title, _user_line(part))) for part, title in titled]
+    found = [next(_exceptions(part), Raised(title, _user_line(part))) for part, title in titled]
     if not found:
         return None
     group, *members = found
@@ -271,8 +272,8 @@ def _of_group(lines: Sequence[str]) -> Raised | None:
     return Raised(text, chosen.where or group.where, tuple(lines))
 
 
-def _end(lines: Sequence[str], place: int, indent: int) -> int | None:
-    """Return the place of the exception below the frames of a traceback; None if it is missing."""
+def _exception_index(lines: Sequence[str], place: int, indent: int) -> int | None:
+    """Return the index of the exception below the frames of a traceback; None if it is missing."""
     end = None
     while place < len(lines):
         line = lines[place]

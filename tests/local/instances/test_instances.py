@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from allranks.contract.detect import detect
 from allranks.contract.pytorch import PyTorch
+from allranks.contract.world import detect
 from allranks.history.records import RunRecord, Status
 from allranks.plan.graph import Step
 from allranks.plan.ports import Input, NodeOutput, Output

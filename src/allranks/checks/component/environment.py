@@ -1,4 +1,4 @@
-"""Check that the environment of a component exists and has what every choice needs, without contacting Azure."""
+"""Check that the environment of a component exists and has the packages for every choice, without contacting Azure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from allranks.checks.component.subject import Subject
-from allranks.checks.plan.steps import DOCKERFILE_MISSING
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.requirements import LAUNCH, REQUIRES, launch_problem, requirements
 from allranks.contract.single import Single
-from allranks.errors import InputError, Problem, Rule, did_you_mean
+from allranks.errors import InputError, Problem, did_you_mean
 from allranks.images.find import REGISTERED, environments_folder
-from allranks.plan.requirement_files import packages
-from allranks.sdk.rules import ENVIRONMENT_EMPTY
+from allranks.plan.environment import packages
 from allranks.sdk.specs import environment_name
 from allranks.sdk.yaml_lines import read_mapping
 
@@ -26,11 +24,6 @@ _NAMED = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:[:@](?P<version>[A-
 _REGISTRY = re.compile(r"azureml://registries/[^/\s]+/environments/[^/\s]+/(versions|labels)/[^/\s]+")
 _FORMS = "azureml:NAME:VERSION, azureml:NAME@latest, azureml://registries/REGISTRY/environments/NAME/versions/VERSION"
 
-ENVIRONMENT_MISSING = Rule.named("environment-missing")
-ENVIRONMENT_FILE = Rule.named("environment-file")
-ENVIRONMENT_REFERENCE = Rule.named("environment-reference")
-ENVIRONMENT_UNKNOWN = Rule.named("environment-unknown")
-
 
 def environment(subject: Subject) -> Iterator[Problem]:
     if not subject.needs_environment:
@@ -38,10 +31,10 @@ def environment(subject: Subject) -> Iterator[Problem]:
     value = subject.environment
     keys = ("environment",)
     if value is None or value == "":
-        yield subject.report(ENVIRONMENT_MISSING, keys, "no environment", "the image that the code runs in")
+        yield subject.report("environment-missing", keys, "no environment", "the image that the code runs in")
     elif isinstance(value, Path):
         if not os.path.isfile(value):
-            yield subject.report(ENVIRONMENT_FILE, keys, f"{value} is not there", "an environment's file")
+            yield subject.report("environment-file", keys, f"{value} is not there", "an environment's file")
     elif isinstance(value, str):
         yield from _reference(subject, value)
     else:
@@ -53,27 +46,26 @@ def _reference(subject: Subject, reference: str) -> Iterator[Problem]:
         return
     match = _NAMED.fullmatch(reference.removeprefix("azureml:"))
     if not match:
-        yield subject.report(ENVIRONMENT_REFERENCE, ("environment",), f"environment {reference!r}", _FORMS)
+        yield subject.report("environment-reference", ("environment",), f"environment {reference!r}", _FORMS)
         return
     registered = registered_names(subject.path)
     if not registered or match["name"] in registered or match["name"].startswith(CURATED):
         return
     fix = did_you_mean(match["name"], registered)
     expected = f"one of environments/ ({', '.join(sorted(registered))}), a curated one, or one of a registry"
-    yield subject.report(ENVIRONMENT_UNKNOWN, ("environment",), f"no environment {match['name']!r}", expected, fix)
+    yield subject.report("environment-unknown", ("environment",), f"no environment {match['name']!r}", expected, fix)
 
 
 def _inline(subject: Subject, settings: Any) -> Iterator[Problem]:
     """Check an inline environment. settings: the mapping of a YAML file, or the SDK's environment of a function"""
     build = _get(settings, "build")
     if build is None and not _get(settings, "image"):
-        yield subject.report(
-            ENVIRONMENT_EMPTY, ("environment",), "an environment without image and build", "one of them"
-        )
+        found = "an environment without image and build"
+        yield subject.report("environment-empty", ("environment",), found, "one of them")
     folder = _get(settings, "path") or _get(build, "path")
     file = str(_get(build, "dockerfile_path") or "Dockerfile")
     if folder and "://" not in str(folder) and not os.path.isfile(Path(folder) / file):
-        yield subject.report(DOCKERFILE_MISSING, ("environment",), f"no {file} in {folder}", "a build context")
+        yield subject.report("dockerfile-missing", ("environment",), f"no {file} in {folder}", "a build context")
 
 
 def _get(settings: Any, key: str) -> Any:
@@ -91,13 +83,9 @@ def registered_names(path: Path) -> set[str]:
 
 _TAGS = "the component's own tags, docs/components.md: allranks checks them before each run"
 
-REQUIREMENT_TAG = Rule.named("requirement-tag")
-REQUIREMENT_PACKAGE = Rule.named("requirement-package")
-REQUIREMENT_LAUNCH = Rule.named("requirement-launch")
-
 
 def requirement_tags(subject: Subject) -> Iterator[Problem]:
-    """Check that the tags with requirements name choices of the component."""
+    """Check that tags with requirements name choices of the component."""
     choices = {port.name: [str(value) for value in port.enum or ()] for port in subject.inputs}
     for tag in subject.tags:
         first, *rest = str(tag).split(".", 2)
@@ -105,11 +93,11 @@ def requirement_tags(subject: Subject) -> Iterator[Problem]:
             continue
         if len(rest) != 2 or rest[0] not in choices or rest[1] not in choices[rest[0]]:
             expected = f"{REQUIRES}.INPUT.VALUE, with a value of the input's enum"
-            yield subject.report(REQUIREMENT_TAG, ("tags", str(tag)), f"tag {tag}", expected)
+            yield subject.report("requirement-tag", ("tags", str(tag)), f"tag {tag}", expected)
 
 
 def packages_of_choices(subject: Subject) -> Iterator[Problem]:
-    """Check that the environment has the packages of every choice."""
+    """Check that the environment has the packages for every choice."""
     available = packages(environment_folder(subject.environment))
     if available is None:
         return
@@ -117,40 +105,33 @@ def packages_of_choices(subject: Subject) -> Iterator[Problem]:
     for each in requirements({str(tag): str(text) for tag, text in subject.tags.items()}, choices):
         missing = ", ".join(each.missing(available))
         if missing and not each.input:
-            fix = f"add {missing} to the environment, or use another one"
-            yield subject.report(
-                REQUIREMENT_PACKAGE, ("environment",), f"it does not have {missing}", f"tag {each.tag}", fix
-            )
+            found, fix = f"it does not have {missing}", f"add {missing} to the environment, or use another one"
+            yield subject.report("requirement-package", ("environment",), found, f"tag {each.tag}", fix)
         elif missing and each.value in choices.get(each.input, ()):
             found = f"{each.value}, which needs {missing}; the environment does not have it"
             fix = f"remove {each.value}; a variant with another environment can offer it"
-            yield subject.report(REQUIREMENT_PACKAGE, ("inputs", each.input, "enum"), found, "choices that work", fix)
+            yield subject.report("requirement-package", ("inputs", each.input, "enum"), found, "choices that work", fix)
 
 
 def launch(subject: Subject) -> Iterator[Problem]:
-    """Check that the distribution is one that the component's launch can read."""
+    """Check that the distribution fits the component's launch."""
     settings = subject.distribution
     kind = DISTRIBUTIONS.get(str(settings.get("type", "")).lower())
     names = {field.name for field in dataclasses.fields(kind.settings)} if kind else set()
     counts = {name: value for name, value in settings.items() if name in names and isinstance(value, int)}
     problem = launch_problem(str(subject.tags.get(LAUNCH, "")), kind.settings(**counts) if kind else Single())
     if problem is not None:
-        yield subject.report(
-            REQUIREMENT_LAUNCH, tuple(problem.where.split(".")), problem.found, problem.expected, problem.fix
-        )
+        yield dataclasses.replace(problem, where=subject.place(*problem.where.split(".")))
 
 
 def environment_folder(environment: Any) -> str:
     """Return the build context of a component's environment on this machine; "" if it has none."""
     if isinstance(environment, Path):
         try:
-            build = read_mapping(environment).get("build")
+            build, base = read_mapping(environment).get("build"), environment.parent
         except InputError:  # `environment` reports it
             return ""
-        path = build.get("path") if isinstance(build, dict) else None
-        return str(environment.parent / path) if isinstance(path, str) and "://" not in path else ""
-    build = environment.get("build") if isinstance(environment, dict) else getattr(environment, "build", None)
-    path = build.get("path") if isinstance(build, dict) else getattr(build, "path", None)
-    if not path or "://" in str(path):
-        return ""
-    return str(Path(getattr(environment, "base_path", None) or "", str(path)))
+    else:
+        build, base = _get(environment, "build"), Path(getattr(environment, "base_path", None) or "")
+    path = _get(build, "path")
+    return str(base / str(path)) if path and "://" not in str(path) else ""

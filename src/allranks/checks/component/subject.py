@@ -17,14 +17,14 @@ from typing import Any
 from allranks.catalog.declared_ports import PortSpec, port_specs
 from allranks.catalog.find import describe
 from allranks.contract.templating import used_names
-from allranks.errors import Problem, Rule
+from allranks.errors import Problem, finding
 from allranks.sdk import yaml_lines
 from allranks.sdk.yaml_lines import at
 
 
 @dataclass(frozen=True)
 class Use:
-    """A place that reads an input or writes an output. optional: whether it is inside ``$[[ ... ]]``, or cannot be."""
+    """A use of a port. optional: whether it is inside ``$[[ ... ]]``, or cannot be"""
 
     kind: str
     name: str
@@ -39,16 +39,14 @@ class Subject:
     version:       as written: an unquoted 1.10 is a number
     deterministic: None if the spec does not set it
     environment:   a reference, the mapping of an inline environment, the path of an environment's file, or None
-    distribution:  as written; empty if there is none
-    resources:     as written; empty if there are none
+    distribution:  as written, like resources; empty if not set
     variables:     names of its environment variables
-    uses:          where ports are used in a YAML file
+    uses:          uses of ports in a YAML file
     entries:       Python files that the command starts
-    is_pipeline:   whether it is a pipeline component, which has no command and no environment of its own
     needs_command: whether its type has a command, and it is not a function
     needs_environment: whether its type runs in an environment: command and parallel components
     place:         returns the file and line of a key: place("inputs", "lr", "default")
-    unquoted:      the values as they are written that YAML does not read as text, by key such as inputs.lr.default
+    unquoted:      raw text of values that YAML does not read as text, by key such as inputs.lr.default
     warnings:      about its YAML file: repeated keys, and values that YAML changes
     """
 
@@ -75,16 +73,16 @@ class Subject:
     unquoted: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[Problem, ...] = ()
 
-    def report(self, rule: Rule, keys: tuple[str, ...], found: str, expected: str, fix: str = "") -> Problem:
-        """Return a finding in one key. fix: by default the rule's"""
-        return rule.problem(self.place(*keys), found, expected, fix)
+    def report(self, code: str, keys: tuple[str, ...], found: str, expected: str, fix: str = "") -> Problem:
+        """Return a finding of a rule at a key. fix: by default the rule's"""
+        return finding(code, self.place(*keys), found, expected, fix)
 
     def in_quotes(self, value: Any, *keys: str) -> str:
-        """Return the fix for a value that is not a text, with what the file has."""
+        """Return the fix for a value that is not a text, with its raw text."""
         return f'put it in quotes: "{self.written(value, *keys)}"'
 
     def written(self, value: Any, *keys: str) -> str:
-        """Return a value as the file has it, if it has no quotes there."""
+        """Return the raw text of a value without quotes."""
         return self.unquoted.get(".".join(keys), str(value))
 
     def ports(self) -> tuple[tuple[str, PortSpec], ...]:
@@ -93,27 +91,23 @@ class Subject:
 
 
 _NOT_COMMANDS = ("distribution", "environment_variables", "limits", "resources")
-"""Keys whose values are settings, in which nothing is optional."""
+"""Keys whose values are settings, which have no optional parts."""
 _NOT_USES = ("inputs", "outputs", "description", "tags", "display_name")
 
 
 def read_yaml(path: Path) -> Subject:
-    """Return the component as a subject. Raise InputError if the file is not a mapping in YAML."""
+    """Return the component of a YAML file. Raise InputError if the file is not a mapping in YAML."""
     text = yaml_lines.parse(path)
     document = text.tree
     # A parallel component declares its code, environment and program below this key.
-    task = document.get("task")
-    inner: dict[str, Any] = task if isinstance(task, dict) else {}
+    inner = _mapping(document.get("task"))
     settings = {**inner, **document}
     command = str(settings.get("command") or "")
     code = settings.get("code")
     folder = path.parent / code if isinstance(code, str) and "://" not in code and ":" not in code else path.parent
     listed = settings.get("additional_includes")
     listed = listed if isinstance(listed, list) else ()
-    variables = settings.get("environment_variables")
     includes = [path.parent / include for include in listed if isinstance(include, str)]
-    tags, distribution = document.get("tags"), document.get("distribution")
-    resources = document.get("resources")
     deterministic = document.get("is_deterministic")
     return Subject(
         path=path,
@@ -121,7 +115,7 @@ def read_yaml(path: Path) -> Subject:
         version=document.get("version"),
         display_name=str(document.get("display_name") or ""),
         description=" ".join(str(document.get("description") or "").split()),
-        tags=tags if isinstance(tags, dict) else {},
+        tags=_mapping(document.get("tags")),
         deterministic=deterministic if isinstance(deterministic, bool) else None,
         inputs=tuple(port_specs(document.get("inputs"))),
         outputs=tuple(port_specs(document.get("outputs"))),
@@ -130,15 +124,19 @@ def read_yaml(path: Path) -> Subject:
         command=command,
         needs_command=document.get("type", "command") == "command",
         needs_environment=document.get("type", "command") in ("command", "parallel"),
-        distribution=distribution if isinstance(distribution, dict) else {},
-        resources=resources if isinstance(resources, dict) else {},
-        variables=tuple(map(str, variables if isinstance(variables, dict) else ())),
+        distribution=_mapping(document.get("distribution")),
+        resources=_mapping(document.get("resources")),
+        variables=tuple(map(str, _mapping(settings.get("environment_variables")))),
         uses=tuple(_uses_in_yaml(document, path)),
         entries=tuple(_entries(command, folder, includes)),
         is_pipeline=document.get("type") == "pipeline" or "jobs" in document,
         unquoted=text.unquoted,
         warnings=text.warnings,
     )
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _inline_environment(value: Any, base: Path) -> Any:
@@ -152,7 +150,7 @@ def _inline_environment(value: Any, base: Path) -> Any:
 
 
 def _uses_in_yaml(document: dict[str, Any], path: Path) -> Iterator[Use]:
-    """Yield the uses of ports. Any value may contain bindings: the command, variables, the layout, limits."""
+    """Yield the uses of ports. Any value may contain references: the command, variables, the layout, limits."""
     lines = path.read_text(encoding="utf-8").splitlines()
     for key, value in document.items():
         if key in _NOT_USES:
@@ -203,7 +201,7 @@ DECORATOR = "command_component"
 
 
 def read_python(path: Path, components: list[Any]) -> list[Subject]:
-    """Return the file's components as subjects. components: those that the SDK loaded from the file"""
+    """Return the components of a Python file. components: as loaded by the SDK"""
     functions = list(decorated(ast.parse(path.read_text(encoding="utf-8"))))
     by_name = {_name(function): function for function in functions}
     return [_subject(path, component, by_name.get(component.name)) for component in components]
@@ -258,6 +256,6 @@ def _subject(path: Path, component: Any, function: ast.FunctionDef | None) -> Su
 
 
 def _line(function: ast.FunctionDef | None, keywords: dict[str, ast.keyword], keys: tuple[str, ...]) -> int:
-    """Return the line of a key of the decorator; for any other key, that of the function."""
+    """Return the line of a key of the decorator; the line of the function for any other key."""
     keyword = keywords.get(keys[0]) if keys else None
     return keyword.value.lineno if keyword else function.lineno if function else 1

@@ -7,21 +7,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from allranks.checks.plan.scope import Scope
-from allranks.errors import Problem, Rule
+from allranks.errors import Problem, finding
 from allranks.plan import literals, values
 from allranks.plan.graph import Node, Step
-from allranks.plan.literals import meant, number_with_point, one_of
+from allranks.plan.literals import number_with_point, one_of, suggestion
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, Reference, Text, references
 from allranks.secrets import quoted
 
-BINDING = Rule.named("binding")
-
-DANGLING = Rule.named("dangling-binding")
-
-INTEGER = Rule.named("number-for-integer")
-
 _ACCEPTS = {"integer": {"integer"}, "number": {"number", "integer"}, "boolean": {"boolean"}, "string": PRIMITIVES}
-"""Primitive port type -> types that may be bound to it. Data may be bound to any data port, as on Azure ML."""
+"""Primitive port type -> types that may be bound to it. As on Azure ML, data may be bound to any data port."""
 
 _WHOLE_NUMBER = ("number", "integer")
 _NUMERIC = PRIMITIVES - {"string"}
@@ -40,12 +34,12 @@ def binding(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
     for reference in references(port.value):
         kind = scope.type_of(reference)
         if isinstance(port.value, Text) and port.type not in _NUMERIC:
-            # A text that contains a path is a path or a string.
+            # A text that contains a path is a path or a string itself.
             continue
-        # azure-ai-ml sends a number to an integer. The value of a pipeline's input is checked as every other.
+        # azure-ai-ml sends a number to an integer. The value of a pipeline's input is checked like any other.
         if (kind, port.type) == _WHOLE_NUMBER:
             if not isinstance(reference, GraphInput):
-                yield INTEGER.problem(where, f"{called(scope, reference)} is a number", "an integer")
+                yield finding("number-for-integer", where, f"{called(scope, reference)} is a number", "an integer")
         elif not fits(kind, port.type):
             found = f"{called(scope, reference)} is {article(kind)}, and is bound to {article(port.type)}"
             types = _ACCEPTS.get(port.type)
@@ -56,7 +50,6 @@ def binding(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
 
 
 def bound_outputs(scope: Scope) -> Iterator[Problem]:
-    """Yield the problems of the graph's outputs."""
     for output in scope.graph.outputs:
         where = scope.key(None, f"outputs.{output.name}")
         missing = list(dangling(scope, where, output.source))
@@ -76,19 +69,19 @@ def dangling(scope: Scope, where: str, reference: Reference) -> Iterator[Problem
         if reference.name not in known:
             expected = one_of(known, f"{scope.name} has no inputs")
             found = f"{scope.name} has no input {reference.name}"
-            fix = meant(reference.name, known) or f"declare {reference.name} in the inputs of {scope.name}"
-            yield DANGLING.problem(where, found, expected, fix)
+            fix = suggestion(reference.name, known) or f"declare {reference.name} in the inputs of {scope.name}"
+            yield finding("dangling-binding", where, found, expected, fix)
         return
     nodes = scope.graph.by_name
     if reference.node not in nodes:
         found = f"there is no step {reference.node}"
-        yield DANGLING.problem(where, found, one_of(nodes, ""), meant(reference.node, nodes))
+        yield finding("dangling-binding", where, found, one_of(nodes, ""), suggestion(reference.node, nodes))
         return
     known = [port.name for port in nodes[reference.node].outputs]
     if reference.name not in known:
         expected = one_of(known, "the step has no outputs")
         found = f"step {reference.node} has no output {reference.name}"
-        yield DANGLING.problem(where, found, expected, meant(reference.name, known))
+        yield finding("dangling-binding", where, found, expected, suggestion(reference.name, known))
 
 
 def _missing(scope: Scope, where: str, port: Input) -> Iterator[Problem]:
@@ -111,7 +104,7 @@ def fits(kind: str, port: str) -> bool:
 
 
 def called(scope: Scope, reference: Reference) -> str:
-    """Return the target of a reference as named in messages."""
+    """Return the target of a reference, for messages."""
     if isinstance(reference, GraphInput):
         return f"input {reference.name} of {scope.name}"
     return f"output {reference.name} of step {reference.node}"
@@ -122,14 +115,11 @@ def article(kind: str) -> str:
     return f"an {kind}" if kind[0] in "aeio" else f"a {kind}"
 
 
-NAMES = Rule.named("name")
-
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 _NAME_EXPECTED = "letters, digits, _, - and ., beginning with a letter, digit or _"
 
 
 def graph_names(scope: Scope) -> Iterator[Problem]:
-    """Yield the problems of the names of the graph's nodes, inputs and outputs."""
     graph = scope.graph
     if not graph.nodes:
         yield Problem(scope.key(None, "jobs"), "the pipeline has no steps", "at least one step")
@@ -139,15 +129,13 @@ def graph_names(scope: Scope) -> Iterator[Problem]:
 
 
 def port_names(scope: Scope, node: Node) -> Iterator[Problem]:
-    """Yield the problems of the names of a node's ports."""
     yield from _wrong_names(scope.key(node, "inputs"), (port.name for port in node.inputs))
     yield from _wrong_names(scope.key(node, "outputs"), (port.name for port in node.outputs))
 
 
 def variables(scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield the problems of a step's environment variables."""
     for name, value in step.environment_variables.items():
-        where = scope.key(step, f"environment_variables.{name}")
+        where = f"environment_variables.{name}"
         if not name or "=" in name or "\0" in name:
             yield Problem(where, f"{name!r} cannot be the name of a variable", "a name without = in it")
         if isinstance(value, str):
@@ -169,11 +157,8 @@ def _wrong_names(where: str, names: Iterable[str]) -> Iterator[Problem]:
             yield Problem(where, f"{name!r} cannot be a name", _NAME_EXPECTED, "rename it")
 
 
-LOST_VALUE = Rule.named("lost-value")
-
-
 def lost_value(scope: Scope, node: Node | None, port: Input) -> Iterator[Problem]:
-    """Yield a warning if the value of an input of a node, or of the pipeline, does not get to Azure ML."""
+    """Yield a warning if the value of an input does not reach Azure ML. node: None for an input of the pipeline"""
     if port.on_azure and isinstance(port.value, Literal):
         found = f"{quoted(port.name, port.value.value)}: {port.on_azure}"
         yield Problem(scope.key(node, f"inputs.{port.name}"), found, "a value that reaches Azure ML")
@@ -195,12 +180,12 @@ def value_of_input(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
     elif isinstance(port.value, GraphInput):
         name = port.value.name
         source, bound = scope.graph.input_by_name.get(name), scope.value(port.value)
-        # A value that does not match its own declaration is reported there.
+        # A value that does not match the declaration of the pipeline's input is reported there.
         if source and isinstance(bound, Literal):
             value = _without_macros(source, bound.value)
             whose = f"input {name} of {scope.name} is "
             if (source.type, port.type) == _WHOLE_NUMBER and not literals.fits(value, port.type):
-                yield INTEGER.problem(where, f"{whose}{quoted(name, value)}", "a whole number")
+                yield finding("number-for-integer", where, f"{whose}{quoted(name, value)}", "a whole number")
             elif not list(literals.wrong("", source, value, "")):
                 yield from literals.wrong(where, port, value, scope.set_input(name, "VALUE"), whose)
 

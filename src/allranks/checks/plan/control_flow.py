@@ -1,5 +1,4 @@
-"""Check conditions, loops and sweeps: conditions, limits, items, feedback and search spaces; and nodes that wait for
-each other."""
+"""Check conditions, loops and sweeps, and find cycles."""
 
 from __future__ import annotations
 
@@ -9,18 +8,15 @@ from collections.abc import Iterator
 from allranks.checks.plan import data
 from allranks.checks.plan.bindings import article, dangling, fits
 from allranks.checks.plan.scope import Scope
-from allranks.errors import Problem, Rule
+from allranks.errors import Problem, finding
 from allranks.plan import literals
 from allranks.plan.graph import Condition, DoWhile, ParallelFor, Sweep
-from allranks.plan.literals import meant, one_of
-from allranks.plan.ports import PRIMITIVES, GraphInput, Input, Literal, Path, references
+from allranks.plan.literals import one_of, suggestion
+from allranks.plan.ports import PRIMITIVES, GraphInput, Input, Literal, Path, Value, references
 from allranks.plan.sweep import DISTRIBUTIONS, MOST_TRIALS, EarlyTermination, Parameter, value_of
-
-CONTROL_FLOW = Rule.named("control-flow")
 
 LIMIT = 1000
 """Maximum iterations of a do_while loop (azure-ai-ml's DO_WHILE_MAX_ITERATION)."""
-CYCLE = Rule.named("cycle")
 
 
 def condition(scope: Scope, node: Condition) -> Iterator[Problem]:
@@ -39,21 +35,23 @@ def condition(scope: Scope, node: Condition) -> Iterator[Problem]:
         for name in names:
             if name not in scope.graph.by_name:
                 known = [other.name for other in scope.graph.nodes if other is not node]
-                yield Problem(scope.key(node, key), f"there is no step {name}", one_of(known, ""), meant(name, known))
+                yield Problem(
+                    scope.key(node, key), f"there is no step {name}", one_of(known, ""), suggestion(name, known)
+                )
     for name in dict.fromkeys(name for name in node.then if name in node.otherwise):
         found = f"{name} is in both blocks, so it would always run"
         yield Problem(scope.of(node), found, "a step in one of the blocks", "remove it from one")
 
 
 def do_while(scope: Scope, loop: DoWhile) -> Iterator[Problem]:
-    """Yield the problems of a do_while loop itself. Its body is checked like any other node."""
+    """Yield the problems of a do_while loop, without its body, which is checked like any other node."""
     inputs = {port.name: port for port in loop.body.inputs}
     outputs = {port.name: port for port in loop.body.outputs}
     if not 1 <= loop.limit <= LIMIT:
         yield Problem(scope.key(loop, "limits.max_iteration_count"), str(loop.limit), f"1 to {LIMIT}")
     if loop.condition and loop.condition not in outputs:
         found = f"the body {loop.body.name} has no output {loop.condition}"
-        fix = meant(loop.condition, outputs)
+        fix = suggestion(loop.condition, outputs)
         yield Problem(scope.key(loop, "condition"), found, one_of(outputs, "the body has no outputs"), fix)
     elif loop.condition and outputs[loop.condition].type not in ("boolean", "string"):
         found = f"output {loop.condition} is {article(outputs[loop.condition].type)}"
@@ -63,10 +61,10 @@ def do_while(scope: Scope, loop: DoWhile) -> Iterator[Problem]:
         where = scope.key(loop, f"mapping.{output}")
         if output not in outputs:
             found = f"the body {loop.body.name} has no output {output}"
-            yield Problem(where, found, one_of(outputs, "the body has no outputs"), meant(output, outputs))
+            yield Problem(where, found, one_of(outputs, "the body has no outputs"), suggestion(output, outputs))
         elif name not in inputs:
             found = f"the body {loop.body.name} has no input {name}"
-            yield Problem(where, found, one_of(inputs, "the body has no inputs"), meant(name, inputs))
+            yield Problem(where, found, one_of(inputs, "the body has no inputs"), suggestion(name, inputs))
         elif not fits(outputs[output].type, inputs[name].type):
             found = f"output {output} is {article(outputs[output].type)}, input {name} is {article(inputs[name].type)}"
             yield Problem(where, found, "an output that the input accepts", f"declare {output} as {inputs[name].type}")
@@ -84,7 +82,7 @@ def supplied(loop: ParallelFor) -> frozenset[str]:
 
 
 def parallel_for(scope: Scope, loop: ParallelFor) -> Iterator[Problem]:
-    """Yield the problems of a parallel_for loop itself. Its body is checked like any other node."""
+    """Yield the problems of a parallel_for loop, without its body, which is checked like any other node."""
     where = scope.key(loop, "items")
     if loop.max_concurrency is not None and loop.max_concurrency < 1:
         found = str(loop.max_concurrency)
@@ -106,17 +104,21 @@ def parallel_for(scope: Scope, loop: ParallelFor) -> Iterator[Problem]:
             yield Problem(where, found, keys, "use the same keys in every item")
         for name, value in item_values.items():
             place = scope.key(loop, f"items.{item.name}.{name}")
-            if name not in ports:
+            if name in ports:
+                yield from _of_item(scope, place, ports[name], value)
+            else:
                 found = f"the body {loop.body.name} has no input {name}"
-                yield Problem(place, found, one_of(ports, "the body has no inputs"), meant(name, ports))
-                continue
-            port = ports[name]
-            for reference in references(value):
-                yield from dangling(scope, place, reference)
-            if isinstance(value, Literal):
-                yield from literals.wrong(place, port, value.value, f"change {name}")
-            elif isinstance(value, Path) and port.type not in PRIMITIVES:
-                yield from data.wrong_path(place, port, value, scope.here, "name another path")
+                yield Problem(place, found, one_of(ports, "the body has no inputs"), suggestion(name, ports))
+
+
+def _of_item(scope: Scope, where: str, port: Input, value: Value) -> Iterator[Problem]:
+    """Yield the problems of the value that an item has for an input of the body."""
+    for reference in references(value):
+        yield from dangling(scope, where, reference)
+    if isinstance(value, Literal):
+        yield from literals.wrong(where, port, value.value, f"change {port.name}")
+    elif isinstance(value, Path) and port.type not in PRIMITIVES:
+        yield from data.wrong_path(where, port, value, scope.here, "name another path")
 
 
 def cycles(scope: Scope) -> Iterator[Problem]:
@@ -151,36 +153,20 @@ def cycles(scope: Scope) -> Iterator[Problem]:
                 stack.append(iter(needs[name]))
 
 
-SWEEP = Rule.named("sweep")
-UNREAD = Rule.named("unread-parameter")
-
 _OF_ALGORITHM = {"grid": ("choice",), "bayesian": ("choice", "uniform", "quniform")}
-"""The distributions that an algorithm samples, if not all of them."""
+"""The distributions that an algorithm supports, if not all of them."""
 
 
 def sweep(scope: Scope, node: Sweep) -> Iterator[Problem]:
-    """Yield the problems of a sweep itself. Its trial is checked like any other step."""
+    """Yield the problems of a sweep, without its trial, which is checked like any other step."""
     if not node.search_space:
         yield Problem(scope.key(node, "search_space"), "it has no parameter", "at least one", "add a parameter")
     if not node.metric:
         yield Problem(
             scope.key(node, "objective.primary_metric"), "it is empty", "the name of a metric that trials log"
         )
-    allowed = _OF_ALGORITHM.get(node.sampling.algorithm, tuple(DISTRIBUTIONS))
-    ports = {port.name: port for port in node.body.inputs}
     for parameter in node.search_space:
-        where = scope.key(node, f"search_space.{parameter.name}")
-        if impossible := _impossible(parameter, node.sampling.base):
-            yield Problem(where, *impossible)
-        if parameter.distribution not in allowed:
-            found = f"{parameter.distribution}, which {node.sampling.algorithm} sampling does not support"
-            yield Problem(where, found, one_of(allowed, ""), "use one of these, or set sampling_algorithm: random")
-        elif parameter.name not in ports:
-            expected = f"an input of its component, or ${{{{search_space.{parameter.name}}}}} in its command"
-            fix = meant(parameter.name, ports.keys() - node.sampled)
-            yield UNREAD.problem(where, f"the trial does not read {parameter.name}", expected, fix)
-        elif not impossible:
-            yield from _unfit(where, node, parameter, ports[parameter.name])
+        yield from _of_parameter(scope.key(node, f"search_space.{parameter.name}"), node, parameter)
     limits = node.limits
     for key, number in (("max_total_trials", limits.total), ("max_concurrent_trials", limits.concurrent)):
         if number is not None and not 1 <= number <= MOST_TRIALS:
@@ -191,8 +177,24 @@ def sweep(scope: Scope, node: Sweep) -> Iterator[Problem]:
         yield from _policy(scope.key(node, "early_termination"), node.early_termination)
 
 
+def _of_parameter(where: str, node: Sweep, parameter: Parameter) -> Iterator[Problem]:
+    ports = {port.name: port for port in node.body.inputs}
+    allowed = _OF_ALGORITHM.get(node.sampling.algorithm, tuple(DISTRIBUTIONS))
+    if impossible := _impossible(parameter, node.sampling.base):
+        yield Problem(where, *impossible)
+    if parameter.distribution not in allowed:
+        found = f"{parameter.distribution}, which {node.sampling.algorithm} sampling does not support"
+        yield Problem(where, found, one_of(allowed, ""), "use one of these, or set sampling_algorithm: random")
+    elif parameter.name not in ports:
+        expected = f"an input of its component, or ${{{{search_space.{parameter.name}}}}} in its command"
+        fix = suggestion(parameter.name, ports.keys() - node.sampled)
+        yield finding("unread-parameter", where, f"the trial does not read {parameter.name}", expected, fix)
+    elif not impossible:
+        yield from _unfit(where, node, parameter, ports[parameter.name])
+
+
 def _impossible(parameter: Parameter, base: float) -> tuple[str, str] | None:
-    """Return what is impossible about a distribution, and what is expected; None if all of it is possible."""
+    """Return the problem of a distribution and the expectation; None if it is valid."""
     kind = parameter.distribution
     if kind == "choice":
         return None if parameter.choices else ("the choice has no values", "at least one value")
@@ -216,8 +218,8 @@ def _impossible(parameter: Parameter, base: float) -> tuple[str, str] | None:
 
 
 def _unfit(where: str, node: Sweep, parameter: Parameter, port: Input) -> Iterator[Problem]:
-    """Yield the first value of a parameter that its input does not take."""
-    # A normal distribution has no ends, and which of its values a trial gets is not known.
+    """Yield the problems of the first value of a parameter that its input does not accept."""
+    # A normal distribution is unbounded: its values are not known before the run.
     units = (0.5,) if "normal" in parameter.distribution else (0.0, 0.37, 1.0)
     sampled = [value_of(parameter, unit, node.sampling.base) for unit in units]
     values = [each.value for each in parameter.choices] or sampled

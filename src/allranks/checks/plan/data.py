@@ -7,27 +7,22 @@ from collections.abc import Iterator, Mapping
 
 from allranks.checks.plan.scope import Scope, of_plan
 from allranks.contract.templating import used_placeholders
-from allranks.errors import Level, Problem, Rule
+from allranks.errors import Level, Problem, Rule, finding
 from allranks.plan import file_tree
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import line_for
 from allranks.plan.graph import DoWhile, Node, ParallelFor, Pipeline, Plan, Step, Sweep
 from allranks.plan.literals import one_of
-from allranks.plan.output_paths import graph_output_paths, output_path_of, output_paths_of
 from allranks.plan.ports import FILE_TYPES, PRIMITIVES, GraphOutput, Input, NodeOutput, Output, Path
+from allranks.plan.values import graph_output_paths, output_path_of, output_paths_of
 from allranks.sdk import paths
-
-DATA = Rule.named("data")
-OTHER_KIND = Rule.named("file-for-folder")
-
-UNMAPPED_OUTPUT = Rule.named("unmapped-output")
 
 _OF_FILES = {"uri_file", "custom_model", "path"}
 _PLACEHOLDERS = ("name", "output_name", "default_datastore")
 
 
 def input_path(scope: Scope, node: Node | None, port: Input) -> Iterator[Problem]:
-    """Yield the problems of data that an input of a node, or of the pipeline, names directly."""
+    """Yield the problems of the path of an input. node: None for an input of the pipeline"""
     if isinstance(port.value, Path) and port.type not in PRIMITIVES:
         fix = "bind it to an input of the pipeline, which --set can change"
         fix = f"name another: --set {port.name}=PATH" if node is None else fix
@@ -35,7 +30,7 @@ def input_path(scope: Scope, node: Node | None, port: Input) -> Iterator[Problem
 
 
 def output_path(scope: Scope, node: Node | None, output: Output | GraphOutput) -> Iterator[Problem]:
-    """Yield the problems of the path that the user sets for an output of a node, or of the graph."""
+    """Yield the problems of the path of an output. node: None for an output of the graph"""
     if output.path is None:
         return
     where = scope.key(node, f"outputs.{output.name}")
@@ -63,7 +58,7 @@ def _unmapped(where: str, uri: str) -> Iterator[Problem]:
     line = line_for(asset)
     found = f"{asset.kind} {asset.name or asset.path} is not mapped, so the output stays in the run's folder"
     fix = f"add to allranks.yaml:\n{line.section}:\n  {line}"
-    yield UNMAPPED_OUTPUT.problem(where, found, "a folder of this machine for it", fix)
+    yield finding("unmapped-output", where, found, "a folder of this machine for it", fix)
 
 
 def written_twice(plan: Plan) -> Iterator[Problem]:
@@ -80,9 +75,9 @@ def written_twice(plan: Plan) -> Iterator[Problem]:
 def _local_paths(scope: Scope, outer: Mapping[str, str] | None, parallel: str) -> Iterator[tuple[str, str]]:
     """Yield (key, path) for each path on this machine that is set for an output of a step or a parallel_for loop.
 
-    outer:    the paths that the node that contains the graph sets for the graph's outputs; None for the body of a
-              parallel_for loop, whose own outputs are in the run's folder
-    parallel: the parallel_for loop that contains the graph
+    outer:    the paths that the enclosing node sets for the graph's outputs; None for the body of a parallel_for loop,
+              whose outputs are in the run's folder
+    parallel: the enclosing parallel_for loop
     """
     passed = {} if outer is None else graph_output_paths(scope.graph, outer)
     names = {port.source: port.name for port in reversed(scope.graph.outputs) if port.source in passed}
@@ -103,7 +98,7 @@ def _local_paths(scope: Scope, outer: Mapping[str, str] | None, parallel: str) -
 
 
 def _why_missing(path: str) -> str:
-    """Return why a path cannot be read although it may have an entry: a link that leads nowhere, or a closed folder."""
+    """Return why a path cannot be read: it does not exist, is a dangling link, or is in an unreadable folder."""
     try:
         os.stat(path)
     except FileNotFoundError:
@@ -115,7 +110,7 @@ def _why_missing(path: str) -> str:
 
 
 def wrong_path(where: str, port: Input, value: Path, here: bool, fix: str) -> Iterator[Problem]:
-    """Yield the problems of a path for a port. Of the port's type and the value's own, either is right."""
+    """Yield the problems of a path for a port. It may have the type of the port, or the type set with the path."""
     path, kinds = value.path, {port.type, value.type or port.type}
     if paths.is_remote(path):
         if not here or paths.is_downloadable(path):
@@ -134,6 +129,6 @@ def wrong_path(where: str, port: Input, value: Path, here: bool, fix: str) -> It
         found, expected = ("folder", "file") if is_folder else ("file", "folder")
         problem = Problem(where, f"{paths.shown(path)} is a {found}", f"a {expected} ({port.type})", fix)
         is_uploaded = value.is_relative and (value.type or port.type) in ("uri_file", "uri_folder")
-        yield from OTHER_KIND.mark([problem]) if is_uploaded else [problem]
+        yield from Rule.named("file-for-folder").mark([problem]) if is_uploaded else [problem]
     elif not os.access(path, os.R_OK | (os.X_OK if is_folder else 0)):
         yield Problem(where, f"{paths.shown(path)} cannot be read: permission denied", "data that you may read", fix)

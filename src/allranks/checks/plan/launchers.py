@@ -1,5 +1,5 @@
-"""Check what a command starts: launchers in a launch that has started the ranks, variables of a rank, and lines that a
-shell does not read as they are meant."""
+"""Check the programs that a command starts: launchers inside of a launch, variables of a rank, and lines that a shell
+misreads."""
 
 from __future__ import annotations
 
@@ -16,14 +16,11 @@ from allranks.contract.mpi import OPEN_MPI, Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.requirements import LAUNCH, PER_NODE
 from allranks.contract.single import Single
-from allranks.errors import Problem, Rule
+from allranks.errors import Problem, Rule, finding
 from allranks.plan.graph import Step
 
-NESTED = Rule.named("nested-launcher")
-DEEPSPEED = Rule.named("deepspeed-launcher")
-INSTANCES_APART = Rule.named("instances-apart")
 _JOINS = re.compile(r"--(?:node|machine)[_-]rank\b|--rdzv|--config_file\b|\bPET_")
-"""What tells a launcher how to join those of the other instances."""
+"""Options and variables by which a launcher joins those of the other instances."""
 _SHELLS = frozenset({".", "bash", "dash", "sh", "source"})
 _COMMENT, _LARGE = re.compile(r"^\s*#.*$", re.MULTILINE), 1 << 20
 
@@ -35,22 +32,22 @@ def launcher_of(command: str) -> str:
 
 
 def _launch_in(step: Step) -> tuple[str, str]:
-    """Return the launcher that a step's command starts, or a shell script that it calls, and the text with it."""
+    """Return the launcher that a step's command, or a shell script of it, starts, and the text that contains it."""
     read = (_COMMENT.sub("", text) for _, text, by_shell in _texts(step) if by_shell)
     return next(((launcher, text) for text in read if (launcher := launcher_of(text))), ("", ""))
 
 
 def _texts(step: Step, *, python: bool = False) -> Iterator[tuple[str, str, bool]]:
-    """Yield the command like a script, and then what `_scripts` yields."""
+    """Yield the command in the form of `_scripts`, then the scripts."""
     yield "the command", step.command, True
     yield from _scripts(step, python=python)
 
 
 def _scripts(step: Step, *, python: bool = False) -> Iterator[tuple[str, str, bool]]:
-    """Yield each file of the step's code that its command starts, or a shell script of it: its path, its text with its
-    own line ends, and whether a shell reads it.
+    """Yield each file of the code that the command, or a shell script of it, starts: its path, its text with its line
+    ends, and whether a shell reads it.
 
-    python: whether also those that Python reads
+    python: whether to include files that Python reads
     """
     waiting, seen = [step.command] if step.code else [], set[str]()
     while waiting:
@@ -78,15 +75,15 @@ def nested(_scope: Scope, step: Step) -> Iterator[Problem]:
     if processes > 1 or (isinstance(step.distribution, Mpi) and by_ssh):
         ranks = "rank" if processes == 1 else f"of the {processes} ranks of an instance"
         found = f"{launcher} in a step of distribution {step.distribution.type}: each {ranks} starts its own"
-        yield NESTED.problem("command", found, "one launcher: Azure ML's, or that of the command", _nested_fix(step))
+        yield Problem("command", found, "one launcher: Azure ML's, or that of the command", _nested_fix(step))
     elif launcher == "deepspeed" and by_ssh and step.instance_count > 1:
         found = f"the launcher of DeepSpeed on {step.instance_count} instances: it starts ranks on the first one only"
-        yield DEEPSPEED.problem("command", found, "a launch that does not need a hostfile")
+        yield finding("deepspeed-launcher", "command", found, "a launch that does not need a hostfile")
 
 
 def _nested_fix(step: Step) -> str:
     if not isinstance(step.distribution, Mpi):
-        return NESTED.fix
+        return Rule.named("nested-launcher").fix
     if processes_per_instance(step.distribution) > 1:
         return "start the script with python: mpirun has started every rank"
     return "start the script with python, and set process_count_per_instance to the number of ranks for mpirun to start"
@@ -103,34 +100,29 @@ def instances_apart(_scope: Scope, step: Step) -> Iterator[Problem]:
         if isinstance(step.distribution, Mpi):
             rank, distribution = "$OMPI_COMM_WORLD_RANK", ", or use the distribution pytorch"
         option = "--machine_rank" if launcher == "accelerate launch" else "--node-rank"
-        yield INSTANCES_APART.problem(
-            "command",
-            f"{launcher} on {step.instance_count} instances, without the instance's rank: each instance trains alone",
-            "one launch of all instances",
-            f"start the script with python, and set process_count_per_instance to the number of GPUs{distribution}; "
-            f"or pass {launcher} {option} {rank}, the number of instances and the address of the first",
-        )
+        found = f"{launcher} on {step.instance_count} instances, without the instance's rank"
+        found += ": each instance trains alone"
+        fix = f"start the script with python, and set process_count_per_instance to the number of GPUs{distribution}; "
+        fix += f"or pass {launcher} {option} {rank}, the number of instances and the address of the first"
+        yield Problem("command", found, "one launch of all instances", fix)
 
-
-MPI_VARIABLE = Rule.named("mpi-variable")
 
 _OF_RANK = {"RANK": OPEN_MPI.rank, "LOCAL_RANK": OPEN_MPI.local_rank, "WORLD_SIZE": OPEN_MPI.world_size}
 PYTORCH_ONLY = (*_OF_RANK, "NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
-"""The variables of a rank that Azure ML sets for pytorch, and mpirun does not."""
+"""Variables of a rank that Azure ML sets for pytorch, and mpirun does not set."""
 
 _AS_NODE_RANK = re.compile(
     r"(?:--(?:node|machine)[_-]rank(?:=|\s+)|\bNODE_RANK=|\bNODE_RANK[\"']]\s*=\s*(?:str\()?os\.)"
     r"(?:[\"']?\$\{?|environ(?:\.get\(|\[)[\"'])(?P<name>OMPI_COMM_WORLD_(?:NODE_)?RANK)\b"
 )
 _SETS_ANY = frozenset({".", "eval", "source"})
-"""Programs after which any variable may be set."""
-LOCAL_RANK = Rule.named("rank-expanded-once")
+"""Programs that may set any variable."""
 _BY_LAUNCHER = frozenset({"RANK", "LOCAL_RANK"})
-"""The variables that a launcher sets for each rank that it starts."""
+"""Variables that a launcher sets for each rank that it starts."""
 
 
 def mpi_variables(_scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield a warning for each variable of a step's command that is not what it is meant to be under MPI."""
+    """Yield a warning for each variable of a step's command that has another meaning, or no value, under MPI."""
     if not isinstance(step.distribution, Mpi):
         return
     yield from _not_set(step)
@@ -139,29 +131,29 @@ def mpi_variables(_scope: Scope, step: Step) -> Iterator[Problem]:
     if match and (match["name"] != OPEN_MPI.rank or processes_per_instance(step.distribution) > 1):
         found = f"${match['name']} as the rank of the instance in {place}: it is the rank of a process"
         expected = "the rank of the instance"
-        yield MPI_VARIABLE.problem("command", found, expected, f"write {_node_rank(step)}")
+        yield finding("mpi-variable", "command", found, expected, f"write {_node_rank(step)}")
 
 
 def _not_set(step: Step) -> Iterator[Problem]:
     if any(simple.program in _SETS_ANY for simple in simple_commands(step.command)):
         return
-    # A launcher sets these for its ranks: that they are expanded in front of it is another mistake.
+    # A launcher sets these for its ranks. `expanded_once` reports those that are expanded before it starts.
     by_launcher = _BY_LAUNCHER if launcher_of(step.command) else frozenset()
     names = {*expansions(step.command, with_default=False)} - by_launcher
     for name in PYTORCH_ONLY:
         if name in names and name not in step.environment_variables and not _sets(step.command, name):
             found = f"${name}, which is empty: Azure ML sets it for the distribution pytorch, and mpirun does not"
             fix = f"use {_instead(step, name)}, or the distribution pytorch"
-            yield MPI_VARIABLE.problem("command", found, "a variable that an MPI job has", fix)
+            yield finding("mpi-variable", "command", found, "a variable that an MPI job has", fix)
 
 
 def _sets(command: str, name: str) -> bool:
-    """Return whether a text of a shell assigns a variable."""
+    """Return whether a shell command assigns a variable."""
     return re.search(rf"(?<![\w$-]){name}=|\b(?:for|read)\s+{name}\b", command) is not None
 
 
 def _instead(step: Step, name: str) -> str:
-    """Return what an MPI job has in place of a variable of PyTorch's launch."""
+    """Return the counterpart of a PyTorch variable in an MPI job."""
     if name in _OF_RANK:
         return f"${_OF_RANK[name]}"
     if name == "NODE_RANK":
@@ -172,7 +164,7 @@ def _instead(step: Step, name: str) -> str:
 
 
 def _node_rank(step: Step) -> str:
-    """Return the rank of the instance in the shell. Ranks fill one instance after another."""
+    """Return a shell expression for the rank of the instance. Ranks fill one instance after another."""
     processes = processes_per_instance(step.distribution)
     return f"${OPEN_MPI.rank}" if processes == 1 else f"$(({OPEN_MPI.rank} / {processes}))"
 
@@ -186,16 +178,11 @@ def expanded_once(_scope: Scope, step: Step) -> Iterator[Problem]:
     if name:
         found = f"${name} in front of the ranks that {launcher or 'the command'} starts: it is expanded once"
         fix = f'read it in the script: os.environ["{name}"]'
-        yield LOCAL_RANK.problem("command", found, f"no ${name} in the command", fix)
-
-
-RANK_VARIABLE = Rule.named("rank-variable")
-OPTION_LINE = Rule.named("option-line")
-LINE_ENDS = Rule.named("line-ends")
+        yield finding("rank-expanded-once", "command", found, f"no ${name} in the command", fix)
 
 
 def rank_variables(_scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield a warning for each variable of a rank that has the same value for all."""
+    """Yield a warning for each variable of a rank that is set to the same value for all ranks."""
     if isinstance(step.distribution, Single) or (launcher_of(step.command) and step.instance_count == 1):
         return
     names = [name for name in PYTORCH_ONLY if name != "NODE_RANK"]
@@ -209,17 +196,18 @@ def rank_variables(_scope: Scope, step: Step) -> Iterator[Problem]:
             where, value = "command", assigned.get(name)
         if isinstance(value, str) and "$" not in value and (name, value) != ("WORLD_SIZE", world):
             found = f"{name} is {value} in every rank, below the distribution {step.distribution.type}"
-            yield RANK_VARIABLE.problem(where, found, "the value that the launch gives to each rank")
+            yield finding("rank-variable", where, found, "the value that the launch gives to each rank")
 
 
 def option_lines(_scope: Scope, step: Step) -> Iterator[Problem]:
     found = next((each.program for each in simple_commands(step.command) if each.program.startswith("--")), "")
     if found:
-        yield OPTION_LINE.problem("command", f"a line that begins with {found}", "options on the line of their program")
+        expected = "options on the line of their program"
+        yield finding("option-line", "command", f"a line that begins with {found}", expected)
 
 
 def line_ends(_scope: Scope, step: Step) -> Iterator[Problem]:
     for name, text, by_shell in _scripts(step):
         if "\r\n" in text if by_shell else text.startswith("#!") and "\r\n" in text[: text.find("\n") + 1]:
-            fix = LINE_ENDS.fix.replace("FILE", name)
-            yield LINE_ENDS.problem("command", f"{name}, whose lines end with \\r\\n", "lines that end with \\n", fix)
+            fix = Rule.named("line-ends").fix.replace("FILE", name)
+            yield Problem("command", f"{name}, whose lines end with \\r\\n", "lines that end with \\n", fix)

@@ -1,4 +1,4 @@
-"""The graph that is being checked, with its path and the values of its inputs."""
+"""A graph that is checked, with its path and the values of its inputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from allranks.sdk.paths import shown
 
 
 class Known(Enum):
-    """What is known before the run about a value that is neither a literal nor a path."""
+    """The state of a value that is neither a literal nor a path."""
 
     LATER = auto()
     """The value is known when the node starts."""
@@ -27,11 +27,11 @@ Bound = Literal | Path | Known | None
 class Scope:
     """A graph within its plan.
 
-    path:     the path of the node that contains the graph, with a trailing dot; "" for the pipeline itself
+    path:     the path of the enclosing node, with a trailing dot; "" for the pipeline itself
     bound:    the values of the graph's inputs
     here:     whether the plan will run on this machine, which must then be able to read the data
-    today:    for what depends on the date, such as retired sizes
-    supplied: inputs of the node that is checked to which a loop gives values
+    today:    the date, for checks such as that of retired sizes
+    supplied: inputs of the checked node that get their values from a loop
     """
 
     plan: Plan
@@ -49,8 +49,8 @@ class Scope:
     def key(self, node: Node | None, key: str) -> str:
         """Return ``step tune.train, key inputs.lr (pipeline.py:31)``.
 
-        None: of the graph itself: ``pipeline digits, key inputs.lr (pipeline.py)``, or ``pipeline component tune, key
-        outputs.model``
+        For None, return the place in the graph: ``pipeline digits, key inputs.lr (pipeline.py)``, or ``pipeline
+        component tune, key outputs.model``.
         """
         if node is not None:
             return f"step {self.path}{node.name}, key {key}{node.at}"
@@ -60,7 +60,7 @@ class Scope:
 
     @property
     def name(self) -> str:
-        """The graph as named in messages."""
+        """The name of the graph, for messages."""
         return f"pipeline component {self.path.rstrip('.')}" if self.path else "the pipeline"
 
     def set_input(self, name: str, value: str) -> str:

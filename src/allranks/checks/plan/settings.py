@@ -8,13 +8,12 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from allranks.checks.plan.data import UNMAPPED_OUTPUT
 from allranks.checks.plan.launchers import launcher_of
 from allranks.checks.plan.scope import Scope
 from allranks.contract.distributions import processes_per_instance
 from allranks.contract.requirements import LAUNCH, PER_NODE
 from allranks.contract.templating import wire
-from allranks.errors import InputError, Problem, Rule
+from allranks.errors import InputError, Problem, Rule, finding
 from allranks.hardware import shared_memory, sizes, traps
 from allranks.images import packages
 from allranks.plan.environment import cuda_version
@@ -22,35 +21,32 @@ from allranks.plan.graph import Step
 from allranks.plan.ports import Literal
 
 MANY = 8
-"""Workers of an instance from which a warning is given."""
+"""Minimum number of workers per instance for a warning."""
 
 DEFAULT = 2 << 30
 MOST_FILES = 200
 
-LOADER_WORKERS = Rule.named("loader-workers")
 
 _OPTION = re.compile(
     r"--(?:data_?loader[_-])?(?:num[_-]workers|workers|number[_-]of[_-]workers)(?:=|\s+)['\"]?"
     r"(?:(?P<count>\d+)\b|\$\{\{\s*inputs\.(?P<input>[^\s{}]+)\s*}})"
 )
-VARIABLE_BINDING = Rule.named("variable-binding")
 _LITERAL = re.compile(r"\$\{\{\s*(?:inputs|outputs)\.[\w.\-]+\s*}}")
-SPOT = Rule.named("spot-without-checkpoints")
 _RESUMES = re.compile(r"check_?-?point|ckpt|resum|load_state_dict|restore", re.IGNORECASE)
 _CHECKPOINTS = re.compile(r"check_?-?point|ckpt|resum|snapshot|\bsave_dir\b", re.IGNORECASE)
 
 
 def loader_workers(scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield a warning if the workers that the command asks for may not fit."""
+    """Yield a warning if /dev/shm may be too small for the workers that the command requests."""
     workers = _workers(scope, step) * processes_per_instance(step.distribution)
     if workers >= MANY and step.shm_size <= DEFAULT:
         found = f"{workers} data loader workers on each instance, and {step.shm_size / (1 << 30):g} GiB of /dev/shm"
         expected = "space for the batches that each worker prefetches; otherwise the job ends with a bus error"
-        yield LOADER_WORKERS.problem("resources.shm_size", found, expected)
+        yield finding("loader-workers", "resources.shm_size", found, expected)
 
 
 def _workers(scope: Scope, step: Step) -> int:
-    """Return the workers of one process, as far as the command says."""
+    """Return the workers per process that the command requests; 0 if unknown."""
     most = 0
     for match in _OPTION.finditer(step.command):
         text = match["count"]
@@ -67,66 +63,62 @@ def bound_variables(_scope: Scope, step: Step) -> Iterator[Problem]:
     for name, value in step.environment_variables.items():
         match = _LITERAL.search(value) if isinstance(value, str) else None
         if match:
-            yield VARIABLE_BINDING.problem(
-                f"environment_variables.{name}",
-                f"{match[0]} is not replaced: Azure ML replaces ports only in the command",
-                "a literal; in a pipeline also ${{parent.inputs.NAME}}",
-                f"set it in the command: export {name}={match[0]}; ...",
-            )
+            found = f"{match[0]} is not replaced: Azure ML replaces ports only in the command"
+            expected = "a literal; in a pipeline also ${{parent.inputs.NAME}}"
+            fix = f"set it in the command: export {name}={match[0]}; ..."
+            yield Problem(f"environment_variables.{name}", found, expected, fix)
 
 
 def spot(_scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield a warning if an eviction loses the work of a step."""
+    """Yield a warning if a step on spot capacity would lose its work at an eviction."""
     if step.job_tier.lower() != "spot":
         return
     outputs = [port for port in step.outputs if _CHECKPOINTS.search(port.name)]
     if outputs and all(port.mode == "upload" for port in outputs):
         names_of_outputs = ", ".join(port.name for port in outputs)
         found = f"{names_of_outputs} has the mode upload: Azure ML uploads it when the step ends, not at an eviction"
-        yield SPOT.problem(f"outputs.{outputs[0].name}", found, "an output with the mode rw_mount")
+        expected = "an output with the mode rw_mount"
+        yield finding("spot-without-checkpoints", f"outputs.{outputs[0].name}", found, expected)
     elif not saves_checkpoints(step):
         found = "spot capacity, and no checkpoints among the inputs, the outputs and the command"
-        yield SPOT.problem("queue_settings.job_tier", found, "a step that resumes after an eviction")
+        expected = "a step that resumes after an eviction"
+        yield finding("spot-without-checkpoints", "queue_settings.job_tier", found, expected)
 
 
 def saves_checkpoints(step: Step) -> bool:
-    """Return whether a step looks as if it saves checkpoints: by its ports, its command or its code."""
+    """Return whether a step appears to save checkpoints, by its ports, its command or its code."""
     ports = [*(port.name for port in step.inputs), *(port.name for port in step.outputs)]
     names = [*ports, *step.environment_variables, step.command]
     return any(_CHECKPOINTS.search(name) for name in names) or _script_resumes(step)
 
 
 def _script_resumes(step: Step) -> bool:
-    """Return whether a Python file of the step's code looks as if it resumes."""
+    """Return whether a Python file of the step's code appears to resume."""
     files = sorted(Path(step.code.folder).rglob("*.py"))[:MOST_FILES] if step.code else ()
     return any(_RESUMES.search(file.read_text(encoding="utf-8", errors="replace")) for file in files if file.is_file())
 
 
-IMAGE = Rule.named("latest-image")
-LABEL = Rule.named("latest-label")
-
-
 def moving_environment(_scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield a finding if the environment of a step is a moving one."""
+    """Yield a finding if the environment of a step may change between runs."""
     environment = step.environment
     if is_moving(environment.image):
         fix = f"name a tag or a digest: {environment.image.removesuffix(':latest')}:TAG"
-        yield IMAGE.problem("environment", f"image {environment.image}", "an image that does not change", fix)
+        yield finding("latest-image", "environment", f"image {environment.image}", "an image that does not change", fix)
     elif environment.version == "@latest":
-        yield LABEL.problem("environment", str(environment), "a version")
+        yield finding("latest-label", "environment", str(environment), "a version")
 
 
 def joined(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Group the findings of moving environments and of datastores without a folder: each is reported once, at the first
-    step that has it, and names the other steps."""
+    """Merge equal findings of moving environments and unmapped datastores: report each at its first step, with the
+    names of the other steps."""
     groups: dict[object, list[Problem]] = {}
     for number, problem in enumerate(problems):
-        is_of_several = problem.rule in (IMAGE.code, LABEL.code, UNMAPPED_OUTPUT.code)
+        is_of_several = problem.rule in ("latest-image", "latest-label", "unmapped-output")
         groups.setdefault(problem.found if is_of_several else number, []).append(problem)
-    return tuple(_naming(first, others) for first, *others in groups.values())
+    return tuple(_with_other_steps(first, others) for first, *others in groups.values())
 
 
-def _naming(problem: Problem, others: list[Problem]) -> Problem:
+def _with_other_steps(problem: Problem, others: list[Problem]) -> Problem:
     steps = ", ".join(other.where.partition(",")[0].removeprefix("step ") for other in others)
     also = f", also of step{'s' if others[1:] else ''} {steps}" if others else ""
     return replace(problem, found=f"{problem.found}{also}")
@@ -138,21 +130,14 @@ def is_moving(image: str) -> bool:
     return image != "" and "@" not in image and "$" not in image and tag in ("", "latest")
 
 
-CONDA = Rule.named("conda-dependencies")
-
-
 def conda(_scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield what `--environment venv` cannot read of a conda specification, or conda does not install."""
+    """Yield the parts of a conda specification that `--environment venv` cannot read, or conda does not install."""
     try:
         packages.of(step.environment) if step.environment.definition else None
     except InputError as error:
-        for problem in error.problems:
-            yield CONDA.problem("environment", f"{problem.where}: {problem.found}", problem.expected, problem.fix)
-
-
-SIZE = Rule.named("size")
-PROCESSES = Rule.named("processes-per-gpu")
-SHARED_MEMORY = Rule.named("shared-memory")
+        for each in error.problems:
+            found = f"{each.where}: {each.found}"
+            yield finding("conda-dependencies", "environment", found, each.expected, each.fix)
 
 
 def size(scope: Scope, step: Step) -> Iterator[Problem]:
@@ -160,10 +145,10 @@ def size(scope: Scope, step: Step) -> Iterator[Problem]:
     # A step may name several sizes, "A or B". Sizes that are not in the table, such as those without GPUs, are skipped.
     for known in map(sizes.known, filter(None, step.instance_type.split(" or "))):
         if known is not None:
-            yield from SIZE.mark(_of_size(step, known, scope.today))
+            yield from Rule.named("size").mark(_size_problems(step, known, scope.today))
 
 
-def _of_size(step: Step, size: sizes.Size, today: date) -> Iterator[Problem]:
+def _size_problems(step: Step, size: sizes.Size, today: date) -> Iterator[Problem]:
     wants_infiniband = traps.asks_for_infiniband(
         {name: str(value) for name, value in step.environment_variables.items()}
     )
@@ -173,7 +158,7 @@ def _of_size(step: Step, size: sizes.Size, today: date) -> Iterator[Problem]:
     processes = getattr(step.distribution, "process_count_per_instance", None)
     if processes is not None and step.tags.get(LAUNCH) != PER_NODE:
         if processes > 1 or not launcher_of(step.command):
-            yield from PROCESSES.mark(traps.of_processes(size, processes))
+            yield from Rule.named("processes-per-gpu").mark(traps.of_processes(size, processes))
         too_small = shared_memory.problem(step.shm_size, processes, gpus=True)
         if too_small is not None:
-            yield from SHARED_MEMORY.mark([too_small])
+            yield from Rule.named("shared-memory").mark([too_small])

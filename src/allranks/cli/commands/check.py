@@ -12,7 +12,6 @@ from allranks.api import jobs
 from allranks.catalog import variants
 from allranks.checks import Findings
 from allranks.checks.component import check as check_specs
-from allranks.checks.component.inputs_and_outputs import COMPONENT_VARIABLES
 from allranks.cli.console import console, errors, print_machine, print_warnings, to_json
 from allranks.cli.options import FolderOption, JsonOption, SetOption, StandInOption, argument, option
 from allranks.cli.values import settings_of, stand_ins_of
@@ -177,7 +176,7 @@ def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Iterator[Proble
     specs = dict.fromkeys(Path(step.spec) for _, step in steps(plan.graph) if step.spec)
     unchecked = [spec for spec in specs if spec.resolve() not in known and spec_files.is_component(spec)]
     for problem in check_specs(unchecked, by_themselves=False).found:
-        if problem.rule == COMPONENT_VARIABLES.code:
+        if problem.rule == "component-variables":
             continue  # the plan has this warning at each step
         yield replace(problem, level=Level.WARNING) if problem.level is Level.ERROR else problem
 

@@ -12,7 +12,6 @@ import typer
 from rich.text import Text
 
 from allranks.azure.watch import finder
-from allranks.checks import component, environment, plan
 from allranks.cli.console import console, errors, plain, print_result, to_json
 from allranks.cli.options import FolderOption, JsonOption, StepArgument, complete_runs, option
 from allranks.cli.views.summary import explained
@@ -133,7 +132,7 @@ def explanations() -> dict[str, Explanation]:
 
 def rule_explanations() -> dict[str, Explanation]:
     """Return the rules by code. Rules of components come first, then those of pipelines and environments."""
-    rules = (*component.catalogue(), *plan.catalogue(), *environment.catalogue())
+    rules = (rule for about in ("component", "plan", "environment") for rule in Rule.all_about(about))
     return {rule.code: Explanation(rule.code, _text(rule)) for rule in rules}
 
 

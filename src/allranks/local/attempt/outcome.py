@@ -13,8 +13,8 @@ from allranks.history.records import Status, StepRecord, Verdict
 from allranks.local.attempt.lifecycle import Limits, State
 from allranks.plan.graph import Step
 from allranks.text import rank_list
-from allranks.verdict import judge, signatures, stragglers
-from allranks.verdict.collectives import Recording
+from allranks.verdict import judge, signatures
+from allranks.verdict.collectives import Recording, straggler
 from allranks.verdict.folder import of_waiting
 from allranks.verdict.hangs import of_hang, of_time_out, with_mismatch
 from allranks.verdict.rank_stack import Stack
@@ -60,7 +60,7 @@ def judge_attempt(step: Step, record: StepRecord, recorder: RunRecorder, seen: O
     verdict = _verdict(record, recorder, seen)
     record.status = Status.FAILED if verdict else Status.CANCELED if seen.stopping else Status.COMPLETED
     is_measured = len(ranks) > 1 and (record.status is Status.COMPLETED or seen.state.overdue is not None)
-    if is_measured and (found := stragglers.find(seen.calls, ranks) or stragglers.find(seen.arrivals, ranks)):
+    if is_measured and (found := straggler(seen.calls, ranks) or straggler(seen.arrivals, ranks)):
         record.straggler = found
         recorder.note(record, found)
         verdict = verdict and replace(verdict, consequences=(*verdict.consequences, found))

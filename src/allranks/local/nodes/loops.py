@@ -15,8 +15,8 @@ from allranks.local.nodes.pipeline import Execution, begin, end, inputs_of, trut
 from allranks.local.scope import Scope, text_of
 from allranks.plan import digest, values
 from allranks.plan.graph import DoWhile, Item, ParallelFor
-from allranks.plan.output_paths import graph_output_paths
 from allranks.plan.ports import PRIMITIVES, Literal, Output
+from allranks.plan.values import graph_output_paths
 from allranks.plan.walk import as_pipeline
 
 ITEMS = "items"

@@ -15,7 +15,7 @@ from allranks.local.attempt import collect
 from allranks.local.scope import Scope
 from allranks.plan import values
 from allranks.plan.graph import Condition, Graph, Pipeline, StandIn, Step
-from allranks.plan.output_paths import graph_output_paths
+from allranks.plan.values import graph_output_paths
 
 
 class Execution(Protocol):

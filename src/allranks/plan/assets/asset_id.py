@@ -1,4 +1,4 @@
-"""The id of a component, data asset, environment, model or code, in every form that users write.
+"""Parse the ids of components, data, environments, models and code, in every form that users write.
 
 The forms are those of azure-ai-ml (`azure.ai.ml.constants._common`, `azure.ai.ml._utils._arm_id_utils` and
 `_storage_utils` of 1.35):
@@ -21,10 +21,10 @@ from dataclasses import dataclass
 COMPONENT, DATA, ENVIRONMENT, MODEL, CODE = "component", "data", "environment", "model", "code"
 DATASTORE = "datastore"
 STORAGE = "storage"
-"""The kind of an id that is the URI of a file or folder, without a name."""
+"""The kind of an id without a name: the URI of a file or folder."""
 
 LATEST = "latest"
-"""The label of the version that was registered last."""
+"""The label of the most recently registered version."""
 
 _PLURALS = {
     COMPONENT: "components",
@@ -44,7 +44,7 @@ _SCOPES = {
     "workspaces": "workspace",
     "registries": "registry",
 }
-"""Segments of an id, each with the field for the segment that follows it."""
+"""Segment of an id -> the field for the segment after it."""
 
 _PREFIX = "azureml:"
 _PROVIDER = "Microsoft.MachineLearningServices"
@@ -58,8 +58,8 @@ class AssetId:
 
     kind:    component, data, environment, model, code, datastore, or storage
     name:    of the asset or the datastore; "" for storage, and for code at a URI
-    version: at most one of version and label is set
-    path:    below a datastore; the whole URI of what has no name
+    version: "" if `label` is set
+    path:    below a datastore; the whole URI if there is no name
 
     The other fields identify where the asset is registered; all are "" for the workspace of the job.
     """
@@ -82,7 +82,8 @@ class AssetId:
         scope = [f"{word}/{value}" for word, name in _SCOPES.items() if (value := getattr(self, name))]
         if not scope and self.kind != DATASTORE:
             return _PREFIX + self.short
-        own = f"{_PLURALS[self.kind]}/{self.name}{self._version}"
+        version = f"/versions/{self.version}" if self.version else f"/labels/{self.label}" if self.label else ""
+        own = f"{_PLURALS[self.kind]}/{self.name}{version}"
         if self.kind == DATASTORE:
             own += f"/paths/{self.path}" if self.path else ""
         elif self.subscription and self.group and self.workspace and not self.location:
@@ -102,17 +103,11 @@ class AssetId:
         """Return whether the id names a registry or a workspace."""
         return any(getattr(self, name) for name in _SCOPES.values())
 
-    @property
-    def _version(self) -> str:
-        if self.version:
-            return f"/versions/{self.version}"
-        return f"/labels/{self.label}" if self.label else ""
-
 
 def parse(text: str, kind: str) -> AssetId:
     """Return the parts of an id.
 
-    kind: the kind of an id that does not contain it, such as ``azureml:NAME:VERSION``
+    kind: the kind if the id does not contain it, as in ``azureml:NAME:VERSION``
 
     Raise ValueError, with the reason, for a text that is not an id.
     """

@@ -1,7 +1,7 @@
 """Resolve ids to files on this machine.
 
-The lookup searches the assets registered on this machine, then ``allranks.yaml``. If neither has the id, it returns a
-problem whose fix is the line to add. All missing lines together are a skeleton of the file.
+The lookup searches the assets registered on this machine, then ``allranks.yaml``. If neither has the id, it reports a
+problem whose fix is the line to add. `skeleton` combines all missing lines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from allranks.plan.assets.asset_id import AssetId
 from allranks.plan.assets.mapping_file import Entry, MappingFile
 from allranks.sdk.paths import is_downloadable, is_remote, nearest, shown
 from allranks.sdk.request import ComponentRequest
-from allranks.sdk.rules import UNKNOWN_FORM, WRONG_REFERENCE
 
 _SECTIONS = {kind: section for section, kind in mapping_file.SECTIONS.items()}
 _SECTIONS[asset_id.STORAGE] = "data"
@@ -44,11 +43,7 @@ _EXPECTED = {
 
 @dataclass(frozen=True)
 class Registration:
-    """What is registered under a name.
-
-    path:     the path of the requested version; None if it is not registered
-    versions: all registered versions
-    """
+    """The registration of a name: the path of the requested version, if it is registered, and all versions."""
 
     path: Path | None
     versions: tuple[str, ...]
@@ -56,7 +51,7 @@ class Registration:
 
 NOTHING = Registration(None, ())
 Registered: TypeAlias = Callable[[AssetId], Registration]
-"""Returns the registration of an id. One without version and label means the latest version."""
+"""Returns the registration of an id. An id without version and label means the latest version."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +73,10 @@ class Line:
 class Use:
     """One lookup of a pipeline.
 
-    asset:  the requested asset
-    where:  the place that names it
-    line:   the line that would resolve it
-    path:   the result; None if there is none
-    uri:    of data that is downloaded when the pipeline runs; "" if it is not
+    where: the place that names the asset
+    line:  the line that would resolve it
+    path:  the result; None if there is none
+    uri:   the URI of data that is downloaded when the pipeline runs; "" for other data
     """
 
     asset: AssetId
@@ -98,13 +92,13 @@ class AssetLookup:
 
     folder:     the pipeline's folder, in which a new ``allranks.yaml`` would be created
     file:       the ``allranks.yaml`` that applies, or None
-    registered: finds what is registered on this machine; None: nothing is
-    stand_ins:  by the path of a step, the folder that the user gives in place of running it, besides those of the file
-    stood_in:   the paths of steps that have been looked up as such
+    registered: finds assets that are registered on this machine; None if nothing is registered
+    stand_ins:  folders that stand in for steps besides those of the file, by the path of the step
+    stood_in:   paths of the steps that were looked up in `stand_ins`
     uses:       every lookup so far, for `allranks check --names`
     problems:   lookups without a result
-    components: the components that were loaded, by spec and name
-    created:    the entities that the pipeline's file creates, by the collection and their name
+    components: loaded components, by spec and name
+    created:    entities that the pipeline's file creates, by collection and name
     """
 
     folder: Path
@@ -127,15 +121,15 @@ class AssetLookup:
         """Return the path of the asset with an id.
 
         text:     the id in any form
-        kind:     the kind of an id that does not contain it; a component's id must be of that kind
+        kind:     the kind if the id does not contain it; a component's id must be of that kind
         where:    the place that names it, for messages
-        required: whether a missing asset is a problem; otherwise None is returned
-        advice:   what the user can do instead of adding a line
+        required: whether a missing asset is a problem; otherwise return None
+        advice:   an alternative to adding a line
 
         Return None for data that is downloaded when the pipeline runs: the last of `uses` has its URI. Raise InputError
-        if there is none, or if the entry in ``allranks.yaml`` cannot be used.
+        if the asset is missing, or if its entry in ``allranks.yaml`` cannot be used.
         """
-        asset = _parsed(text, kind, where)
+        asset = _parse_id(text, kind, where)
         line = line_for(asset)
         registration = self.registered(asset) if self.registered else NOTHING
         # An unusable entry raises, so only a path or None is recorded.
@@ -170,9 +164,9 @@ class AssetLookup:
         return Path(entity.base_path or self.folder, entity.path)
 
     def stand_in(self, path: str) -> Path | None:
-        """Return the folder with the outputs of the step at a path, which does not run then; None if it runs.
+        """Return the folder that stands in for the step at a path; None if the step runs.
 
-        Raise InputError if the folder of ``allranks.yaml`` does not exist.
+        Raise InputError if a folder of ``allranks.yaml`` does not exist.
         """
         self.stood_in.add(path)
         if path in self.stand_ins:
@@ -181,7 +175,7 @@ class AssetLookup:
         return next((mapping_file.existing(entry) for entry in entries), None)
 
     def output(self, text: str) -> str | None:
-        """Return the path or URI to which ``allranks.yaml`` maps the URI of an output; None if it maps none.
+        """Return the path or URI to which ``allranks.yaml`` maps the URI of an output; None if it is not mapped.
 
         text: may have placeholders such as ``${{name}}``. The path need not exist
         """
@@ -204,7 +198,10 @@ class AssetLookup:
         return asset.path if asset.kind == asset_id.STORAGE and is_downloadable(asset.path) else ""
 
     def _in_file(self, asset: AssetId, line: Line, misses: list[str]) -> Path | None:
-        """Return the path of the first entry that has the asset. misses: receives what the other entries lack."""
+        """Return the path of the first entry that has the asset.
+
+        misses: filled with the reasons why other entries were rejected
+        """
         entries = (entry for entry in self._entries(asset, line.section) if not entry.uri)
         paths = (mapping_file.path_of(entry, asset, misses) for entry in entries)
         return next((path for path in paths if path is not None), None)
@@ -261,10 +258,10 @@ def line_for(asset: AssetId) -> Line:
     return Line(section, key, _PLACEHOLDERS.get(section, "path/to/data"))
 
 
-def _parsed(text: str, kind: str, where: str) -> AssetId:
+def _parse_id(text: str, kind: str, where: str) -> AssetId:
     is_data = kind in (asset_id.DATA, asset_id.MODEL)
     is_uri = text.startswith("azureml://" if is_data else "azureml://registries/")
-    rule = UNKNOWN_FORM if is_uri else WRONG_REFERENCE
+    rule = Rule.named("asset-id" if is_uri else "asset-reference")
     try:
         asset = asset_id.parse(text, kind)
     except ValueError as error:
@@ -292,7 +289,7 @@ def _with_article(kind: str) -> str:
 
 
 def _as_key(key: str) -> str:
-    """Return a key that YAML reads as this text."""
+    """Return the text as a YAML key, quoted if necessary."""
     try:
         plain = yaml.safe_load(f"{key}: 1") == {key: 1}
     except yaml.YAMLError:
@@ -316,8 +313,8 @@ _NOTES = {
 
 
 def skeleton(uses: Iterable[Use]) -> str:
-    """Return ``allranks.yaml`` with a line for each unresolved id, by section, below the places that need it, all as
-    comments; "" if there is none. Several components of one registry have a line for all of them, too."""
+    """Return an ``allranks.yaml`` with a commented line for each unresolved id, below the places that need it; "" if
+    all are resolved. If a registry has several, add a line for all components of the registry."""
     places: dict[Line, dict[str, None]] = {}
     registries: dict[str, set[Line]] = {}
     for use in uses:

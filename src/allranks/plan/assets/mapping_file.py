@@ -1,4 +1,4 @@
-"""Read ``allranks.yaml``, which maps the names in pipelines to paths on this machine, and find what its lines name.
+"""Read ``allranks.yaml``, which maps the names in pipelines to paths on this machine, and resolve its entries.
 
     code:
       training:3: train/src
@@ -20,10 +20,8 @@
       sklearn-1.5: venv
 
 A key is an id in any form, with or without its version, or a pattern with ``*``. A value is a path, relative to the
-file. The key under `stand_ins` is
-a step that does not run; its outputs are in the folder. Under `run_in`, the key is a step or the name of an
-environment, and the value how its environment is realised.
-"""
+file. Under `stand_ins`, the key is a step that does not run, and the folder contains its outputs. Under `run_in`, the
+key is a step or the name of an environment, and the value is a name of `REALISED`."""
 
 from __future__ import annotations
 
@@ -86,20 +84,19 @@ class Entry:
 
     @property
     def is_pattern(self) -> bool:
-        return _WILDCARD.search(self.key) is not None
+        return self.literal != self.key
 
     @property
     def literal(self) -> str:
         """Return the key up to its first wildcard."""
-        match = _WILDCARD.search(self.key)
-        return self.key[: match.start()] if match else self.key
+        return _WILDCARD.split(self.key, maxsplit=1)[0]
 
 
 @dataclass(frozen=True)
 class MappingFile:
     """The entries of a file by section, in order.
 
-    run_in: by the path of a step, or the name of an environment: how it is realised, and the line as named in messages
+    run_in: path of a step or name of an environment -> a name of `REALISED`, and the line as named in messages
     """
 
     path: Path
@@ -107,8 +104,8 @@ class MappingFile:
     run_in: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def matching(self, section: str, spellings: tuple[str, ...]) -> Iterator[Entry]:
-        """Yield the entries of a section that match: first those with its name, the most specific first; then
-        patterns, in the order of the file."""
+        """Yield the matching entries of a section: first exact keys, the most specific first, then patterns in the
+        order of the file."""
         entries = self.entries.get(section, ())
         for spelling in spellings:
             yield from (entry for entry in entries if entry.key == spelling)
@@ -122,57 +119,50 @@ def spellings(asset: AssetId) -> tuple[str, ...]:
     if not asset.name:
         return (asset.path,)
     if asset.kind == asset_id.DATASTORE:
-        paths = (_bare(str(asset)), _bare(str(AssetId(asset.kind, asset.name, path=asset.path))))
+        paths = (_without_prefix(str(asset)), _without_prefix(str(AssetId(asset.kind, asset.name, path=asset.path))))
         return tuple(dict.fromkeys(paths if asset.path else (*paths, asset.name)))
     plain = (asset.short, asset.name)
     if not asset.is_scoped:
         return tuple(dict.fromkeys(plain))
-    whole = _bare(str(asset))
+    whole = _without_prefix(str(asset))
     own = re.sub(r"/(?:versions|labels)/[^/]+$", "", whole)
     # An asset of a registry differs from one of the same name in the workspace.
     return tuple(dict.fromkeys((whole, own) if asset.registry else (whole, own, *plain)))
 
 
 def read(path: Path) -> MappingFile:
-    """Return the content of the file. Raise InputError, with every mistake, if it is invalid."""
+    """Read the file. Raise InputError, with every mistake, if it is invalid."""
     text = yaml_lines.parse(path, may_be_empty=True)
     if text.warnings:
         raise InputError.of(replace(problem, level=Level.ERROR) for problem in text.warnings)
     problems: list[Problem] = []
     entries: dict[str, tuple[Entry, ...]] = {}
     run_in: dict[str, tuple[str, str]] = {}
+    known = (*SECTIONS, STAND_INS, RUN_IN)
     for section, lines in text.tree.items():
-        if section not in (*SECTIONS, STAND_INS, RUN_IN):
-            problems.append(_unknown(text, section))
+        where = text.where(section)
+        if section not in known:
+            fix = did_you_mean(section, known, "remove it")
+            problems.append(Problem(where, "there is no such section", f"one of {', '.join(known)}", fix))
         elif lines is not None and not isinstance(lines, dict):
-            where = f"key {section} ({text.place(section)})"
             problems.append(Problem(where, repr(lines), "keys and paths, such as train:3: train/component.yaml"))
         elif section == RUN_IN:
             for name, way in (lines or {}).items():
-                where = f"key {section}.{name} ({text.place(f'{section}.{name}')})"
+                where = text.where(f"{section}.{name}")
                 if way in REALISED:
                     run_in[name] = way, where
                 else:
                     problems.append(Problem(where, repr(way), f"one of {', '.join(REALISED)}"))
         else:
             parsed = [_entry(text, section, key, value, problems) for key, value in (lines or {}).items()]
-            entries[section] = tuple(_once([entry for entry in parsed if entry], problems))
+            entries[section] = tuple(_without_duplicates([entry for entry in parsed if entry], problems))
     if problems:
         raise InputError.of(problems)
     return MappingFile(path, entries, run_in)
 
 
-def _unknown(text: YamlText, section: str) -> Problem:
-    known = (*SECTIONS, STAND_INS, RUN_IN)
-    fix = did_you_mean(section, known, "remove it")
-    return Problem(
-        f"key {section} ({text.place(section)})", "there is no such section", f"one of {', '.join(known)}", fix
-    )
-
-
 def _entry(text: YamlText, section: str, key: str, value: Any, problems: list[Problem]) -> Entry | None:
-    place = text.place(f"{section}.{key}")
-    where = f"key {section}.{key} ({place})"
+    where = text.where(f"{section}.{key}")
     if not isinstance(value, str) or not value.strip():
         found = "it has no path" if value in (None, "") else repr(value)
         problems.append(Problem(where, found, "a path, relative to the file"))
@@ -183,16 +173,16 @@ def _entry(text: YamlText, section: str, key: str, value: Any, problems: list[Pr
         problems.append(Problem(where, f"{value} is not on this machine", "a path, relative to the file", fix))
         return None
     try:
-        name = key if section == STAND_INS else _normal(key, SECTIONS[section])
+        name = key if section == STAND_INS else _normalized(key, SECTIONS[section])
     except ValueError as error:
         problems.append(Problem(where, f"it is not a valid id: {error}", "a pattern, or an id such as azureml:NAME:1"))
         return None
-    return Entry(section, name, key, Path(located(value, text.path.parent)), place, uri)
+    return Entry(section, name, key, Path(located(value, text.path.parent)), text.place(f"{section}.{key}"), uri)
 
 
-def _normal(key: str, kind: str) -> str:
+def _normalized(key: str, kind: str) -> str:
     """Return the key in the form of `spellings`. Raise ValueError if it is not an id."""
-    bare = _bare(key)
+    bare = _without_prefix(key)
     if _WILDCARD.search(bare):
         return bare
     asset = asset_id.parse(f"azureml://{bare}" if _SCOPE.match(bare) else key, kind)
@@ -204,12 +194,12 @@ def _normal(key: str, kind: str) -> str:
     return spellings(asset)[0]
 
 
-def _bare(text: str) -> str:
+def _without_prefix(text: str) -> str:
     """Return an id without its prefix: ``registries/...``, ``subscriptions/...``, ``train:3``."""
     return text.strip().removeprefix("azureml:").lstrip("/")
 
 
-def _once(entries: list[Entry], problems: list[Problem]) -> Iterator[Entry]:
+def _without_duplicates(entries: list[Entry], problems: list[Problem]) -> Iterator[Entry]:
     seen: dict[str, Entry] = {}
     for entry in entries:
         if entry.key in seen:
@@ -220,7 +210,7 @@ def _once(entries: list[Entry], problems: list[Problem]) -> Iterator[Entry]:
 
 
 def path_of(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None:
-    """Return the path that an entry has for an asset; None if it has none. misses: receives what it lacks"""
+    """Return the path that an entry has for an asset; None if it has none. misses: filled with the reason"""
     find = {asset_id.COMPONENT: _spec, asset_id.ENVIRONMENT: _environment}.get(asset.kind, _data)
     return find(entry, asset, misses)
 
@@ -287,7 +277,8 @@ def _data(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None:
 
 
 def below_entry(entry: Entry, asset: AssetId) -> str:
-    """Return where an asset is in the folder of an entry. Raise InputError if it is not in it."""
+    """Return the path of an asset relative to the folder of an entry. Raise InputError if it leads out of the
+    folder."""
     below = _relative_path(entry, asset)
     if ".." in below.split("/"):
         found = f"{asset} has .. in its path, which does not lead out of a datastore"
@@ -296,7 +287,8 @@ def below_entry(entry: Entry, asset: AssetId) -> str:
 
 
 def _relative_path(entry: Entry, asset: AssetId) -> str:
-    """Return the path of an asset in the folder of an entry. The part that a pattern matches is a subfolder."""
+    """Return the path of an asset relative to the folder of an entry. The part that a pattern matches is a
+    subfolder."""
     if entry.section == "datastores":
         return f"{asset.name}/{asset.path}" if entry.is_pattern else asset.path
     keys = spellings(asset)

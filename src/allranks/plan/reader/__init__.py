@@ -7,11 +7,12 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from allranks.contract.templating import Primitive
-from allranks.errors import InputError, Location, Problem
+from allranks.errors import InputError, Location, Problem, finding
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import AssetLookup, Registered
 from allranks.plan.graph import Plan
@@ -24,7 +25,6 @@ from allranks.sdk.paths import require_file, shown
 from allranks.sdk.python_file import PythonFile
 from allranks.sdk.python_job import DslFile, PythonJob
 from allranks.sdk.request import ComponentRequest, JobRequest
-from allranks.sdk.rules import NO_COMPUTE
 from allranks.sdk.suppressions import Suppressions
 from allranks.sdk.yaml_job import YamlFile
 from allranks.sdk.yaml_lines import with_key_lines
@@ -36,10 +36,10 @@ __all__ = ["OpenJob", "lookup_of", "opened", "read_job", "read_plan", "read_plan
 class OpenJob:
     """The SDK's job in a file.
 
-    location: returns where the node at a path is in the file; a path is ``prepare``, or ``tune.train`` if it is nested
-    lookup:   resolves ids; None: ids are not resolved, as for Azure ML
-    warnings: what azure-ai-ml drops of the file
-    is_called: whether a function made it, whose caller may name the compute
+    location:  returns the location of the node at a path: ``prepare``, or ``tune.train`` if it is nested
+    lookup:    resolves ids; None to leave them unresolved, as for Azure ML
+    warnings:  about parts of the file that azure-ai-ml drops
+    is_called: whether it was created by a function, whose caller may set the compute
     """
 
     job: Any
@@ -50,7 +50,7 @@ class OpenJob:
     is_called: bool = False
 
     def request(self) -> JobRequest:
-        """Return the job in its current state as azure-ai-ml would send it."""
+        """Return the request of the job in its current state."""
         return job_request(self.job, self.source, self.location)
 
     def unread(self) -> tuple[str, ...]:
@@ -58,10 +58,9 @@ class OpenJob:
         return pipeline.unread(self.request())
 
     def plan(self, snapshots: Path | None = None) -> Plan:
-        """Return the job in its current state as a plan. Without a folder for snapshots, the plan can be checked but
-        not run.
+        """Return the plan of the job in its current state. Without a folder for snapshots, it can be checked, not run.
 
-        Raise InputError as `read_plan`.
+        Raise InputError as `read_plan` does.
         """
         request = self.request()
         try:
@@ -78,7 +77,7 @@ def _no_compute(job: JobRequest, source: str) -> tuple[Problem, ...]:
         return ()
     where = f"key settings.default_compute{f' ({shown(source)})' if source else ''}"
     found = f"no compute is given for step{'s' if steps[1:] else ''} {', '.join(steps)}"
-    problem = NO_COMPUTE.problem(where, found, "a cluster, or serverless")
+    problem = finding("no-compute", where, found, "a cluster, or serverless")
     return Suppressions().remaining(with_key_lines([problem], source))
 
 
@@ -87,7 +86,7 @@ def lookup_of(target: str, values: Mapping[str, str], registered: Registered | N
     ``allranks.yaml`` is invalid.
 
     values:     inputs of the pipeline, and stand-ins, that the user sets
-    registered: finds what is registered on this machine; None: nothing is
+    registered: finds assets that are registered on this machine; None if nothing is registered
     """
     path, _ = _split(target)
     return replace(AssetLookup.of(path.parent, registered), stand_ins=settings.split(values)[1])
@@ -97,13 +96,12 @@ def lookup_of(target: str, values: Mapping[str, str], registered: Registered | N
 def opened(
     target: str, values: Mapping[str, str], lookup: AssetLookup | None = None, *, client: bool = False
 ) -> Iterator[OpenJob]:
-    """Open the job of ``FILE[:NAME]`` for the duration of the block. Imported modules and temporary files are removed
-    afterwards.
+    """Open the job of ``FILE[:NAME]`` within the block. Remove imported modules and temporary files afterwards.
 
-    lookup: resolves ids; None: ids are not resolved, as for Azure ML
+    lookup: resolves ids; None to leave them unresolved, as for Azure ML
     client: whether the block sends the job to Azure ML
 
-    Raise InputError as `read_plan`.
+    Raise InputError as `read_plan` does.
     """
     path, function = _split(target)
     with session.session(client=client), python_file.importable(path):
@@ -118,8 +116,8 @@ def read_plan(target: str, values: Mapping[str, str], snapshots: Path, registere
     the job's variable or the function; or a pipeline or a command job in YAML.
 
     values:     the pipeline's inputs as text, by name
-    snapshots:  the folder to which code is copied; it is created if necessary
-    registered: finds what is registered on this machine; default: nothing is
+    snapshots:  the folder to which code is copied; created if necessary
+    registered: finds assets that are registered on this machine; None if nothing is registered
 
     Azure is not contacted. Raise InputError, with all problems, if the file or a value cannot be used. Mistakes that
     the SDK accepts are found by `allranks.checks.plan.check`.
@@ -129,10 +127,10 @@ def read_plan(target: str, values: Mapping[str, str], snapshots: Path, registere
 
 
 def read_plans(target: str, snapshots: Path, registered: Registered | None) -> list[Plan | InputError]:
-    """Return the plan of each job of a Python file or notebook, or what is wrong with it.
+    """Return the plan of each job of a Python file or notebook, or the error of the job.
 
-    A job is read when it is submitted. Without any that is submitted, those that `read_plan` would choose from are
-    read: at the end of the file, or as they were after the cell that created them if they cannot be read any longer.
+    A job is read when it is submitted. If none is submitted, the jobs that `read_plan` would choose from are read at
+    the end of the file; if that fails, in their state after the cell that created them.
     Raise InputError if the file cannot be read.
     """
     path, _ = _split(target)
@@ -158,9 +156,7 @@ def read_plans(target: str, snapshots: Path, registered: Registered | None) -> l
         elif isinstance(plan, Plan):
             after_cells[id(value)] = plan
 
-    def find(identity: str) -> Path | None:
-        return lookup.find(identity, asset_id.COMPONENT, shown(path), required=False)
-
+    find = partial(lookup.find, kind=asset_id.COMPONENT, where=shown(path), required=False)
     with session.session(client=False), python_file.importable(path):
         for each in python_jobs.read_each(path, find, on_job):
             identity = id(each.job) if isinstance(each, PythonJob) else 0
@@ -172,9 +168,9 @@ def read_plans(target: str, snapshots: Path, registered: Registered | None) -> l
 def read_job(
     job: Any, snapshots: Path, lookup: AssetLookup | None = None, values: Mapping[str, str] | None = None
 ) -> Plan:
-    """Return the plan of a job of azure-ai-ml, or of a pipeline function. Raise InputError as above.
+    """Return the plan of a job of azure-ai-ml, or of a pipeline function. Raise InputError as `read_plan` does.
 
-    lookup: resolves ids; None: ids are not resolved
+    lookup: resolves ids; None to leave them unresolved
     values: the pipeline's inputs as text, by name. The job itself does not change
     """
     with session.session(client=False), python_jobs.unchanged(job):
@@ -191,10 +187,7 @@ def _open(
     if path.suffix in python_file.SUFFIXES:
         if lookup is None:
             return python_jobs.read(path, function)
-
-        def find(identity: str) -> Path | None:
-            return lookup.find(identity, asset_id.COMPONENT, shown(path), required=False)
-
+        find = partial(lookup.find, kind=asset_id.COMPONENT, where=shown(path), required=False)
         job = python_jobs.read(path, function, find)
         lookup.created = job.file.workspace.registered
         return job
@@ -246,6 +239,6 @@ def _converted(
 
 
 def _guessed(file: ComponentFile | DslFile | PythonJob | YamlFile, name: str, text: str) -> str:
-    """Return the type of the value in the file. An integer there may be set to any number."""
+    """Return the type of the value in the file. An integer in the file may be set to any number."""
     value = file.given(name)
     return "string" if value is None else settings.widened(settings.guessed_type(value), text)

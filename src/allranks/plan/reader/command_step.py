@@ -16,7 +16,7 @@ from allranks.contract import requirements
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.launch import Distribution
 from allranks.contract.single import Single
-from allranks.errors import InputError, Location, Problem, StepPlace
+from allranks.errors import InputError, Location, Problem, StepPlace, finding
 from allranks.plan.assets import asset_id
 from allranks.plan.environment import NO_ENVIRONMENT
 from allranks.plan.graph import Code, Parallel, Step
@@ -26,7 +26,6 @@ from allranks.plan.reader.context import Context, integer, known_value, value_of
 from allranks.sdk import yaml_lines
 from allranks.sdk.paths import shown
 from allranks.sdk.request import CodeRequest, ComponentRequest, NodeRequest
-from allranks.sdk.rules import NO_ENVIRONMENT as NO_ENVIRONMENT_NAMED
 from allranks.sdk.runtime_copy import command_uses_runtime
 from allranks.sdk.uploads import code_at, code_elsewhere, code_of
 from allranks.sdk.validation_errors import unknown_distribution
@@ -46,7 +45,7 @@ _DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?"
 
 
 def read(name: str, node: NodeRequest, component: ComponentRequest, context: Context) -> Step:
-    """Return the step of a node that runs a command, and of its component."""
+    """Return the step of a node that runs a command."""
     place, body, spec = context.place(name), node.body, component.spec
     step_ports.refuse_unknown(node, component, place, context)
     component_name, version = identity(component)
@@ -54,8 +53,8 @@ def read(name: str, node: NodeRequest, component: ComponentRequest, context: Con
     instances = integer(resources.get("instance_count"), "resources.instance_count", place, context)
     environment = environments.local(component.environment, place, context)
     if component.environment is None and not (component.file or context.alone):
-        context.problems.append(NO_ENVIRONMENT_NAMED.problem(place.key("environment"), "the step has no environment"))
-    # azure-ai-ml sends those of the node, never those of its component.
+        context.problems.append(finding("no-environment", place.key("environment"), "the step has no environment"))
+    # azure-ai-ml sends the variables of the node, never those of its component.
     variables = _variables(body.get("environment_variables") or {})
     _check_compute(body.get("computeId"), place, context)
     own_environment = environments.local(node.environment, place, context)
@@ -88,7 +87,7 @@ def read(name: str, node: NodeRequest, component: ComponentRequest, context: Con
 
 
 def _check_compute(compute: Any, place: StepPlace, context: Context) -> None:
-    """Check the bindings of the compute, which has no effect on this machine. Its value may be known later."""
+    """Check the bindings of the compute, which has no effect on this machine. Its value need not be known yet."""
     binding = value_of(str(compute or ""))
     names = {each.name for each in references(binding) if isinstance(each, GraphInput)}
     if names - context.values.keys():
@@ -96,8 +95,8 @@ def _check_compute(compute: Any, place: StepPlace, context: Context) -> None:
 
 
 def _variables(variables: Mapping[str, Any]) -> dict[str, str | GraphInput | NodeOutput | Text]:
-    """Return the environment variables. Bindings to the graph's inputs are resolved when the step starts. Azure ML does
-    not resolve others, such as ``${{outputs.x}}``."""
+    """Return the environment variables. Bindings to the graph's inputs are resolved when the step starts. Azure ML
+    resolves no other expressions, such as ``${{outputs.x}}``."""
     resolved: dict[str, str | GraphInput | NodeOutput | Text] = {}
     for name, value in variables.items():
         binding = value_of(str(value))
@@ -133,16 +132,14 @@ def _timeout(value: Any, place: StepPlace, context: Context) -> float | None:
 
 
 def seconds(duration: Any) -> float:
-    """Return a duration in seconds: a number, or a text of ISO 8601, as requests have it. Raise ValueError for
-    others."""
+    """Return the seconds of a number, or of an ISO 8601 duration as in requests. Raise ValueError for other values."""
     if not isinstance(duration, str) or not (match := _DURATION.fullmatch(duration)):
         return float(duration)
     return sum(float(part or 0) * unit for part, unit in zip(match.groups(), (86400, 3600, 60, 1), strict=True))
 
 
 def _distribution(settings: Mapping[str, Any] | None, place: StepPlace, context: Context) -> Distribution:
-    """Return the settings of the distribution. azure-ai-ml and the contract use the same names; missing settings have
-    the contract's defaults."""
+    """Return the settings of the distribution. Missing settings have the contract's defaults."""
     if not settings:
         return Single()
     name = str(settings.get("distribution_type") or settings.get("type"))
@@ -160,7 +157,7 @@ def _distribution(settings: Mapping[str, Any] | None, place: StepPlace, context:
 
 
 def identity(component: ComponentRequest) -> tuple[str, str]:
-    """Return the component's name and version, which the SDK drops for a file that a pipeline's YAML names."""
+    """Return the component's name and version. The SDK drops them for a file that a pipeline's YAML names."""
     if not component.is_anonymous:
         return str(component.spec.get("name") or ""), str(component.spec.get("version") or "")
     return _identity_in_file(component.file) if component.file else ("", "")
@@ -176,14 +173,14 @@ def _identity_in_file(path: str) -> tuple[str, str]:
 
 
 def snapshot_of(component: ComponentRequest, place: StepPlace, context: Context) -> Code | None:
-    """Return the component's snapshot, or None if it has no code. Code that several steps use is copied once."""
+    """Return the component's snapshot; None if it has no code. Code that several steps use is copied once."""
     code = component.code
     if code is None:
         return None
     includes_key = json.dumps([*code.includes, command_uses_runtime(component.command)], default=str)
     key = (str(code.base), code.path, includes_key)
     if key not in context.codes:
-        # Set first, so that a problem is also reported only once.
+        # Set it first, so that a problem is reported only once.
         context.codes[key] = None
         try:
             context.codes[key] = _copied(component, code, place, context)
@@ -211,14 +208,14 @@ def _copied(component: ComponentRequest, code: CodeRequest, place: StepPlace, co
         raise InputError(Problem(where, f"{shown(source)} does not exist", "a folder or a file"))
     if context.snapshots is None:
         return None
-    # Earlier snapshots are not code, even if the folder of snapshots is inside of the code.
+    # Earlier snapshots are not code, even if they are inside of the code folder.
     excluded = (context.snapshots, context.snapshots.parent)
     with code_of(code, component.command, where, place.key("additional_includes"), excluded) as files:
         return snapshot.copy_listed(files, context.snapshots, where, source) if files else None
 
 
 def read_parallel(name: str, node: NodeRequest, component: ComponentRequest, context: Context) -> Step:
-    """Return the step of a parallel node and of its component."""
+    """Return the step of a parallel node."""
     step, place = read(name, node, component, context), context.place(name)
 
     def own(key: str) -> Any:
@@ -251,7 +248,7 @@ def read_parallel(name: str, node: NodeRequest, component: ComponentRequest, con
 
 
 def read_copy(name: str, node: NodeRequest, component: ComponentRequest, context: Context) -> Step:
-    """Return the step of a copy, or of a merge of several inputs."""
+    """Return the step of a data transfer that copies an input, or merges several inputs."""
     place = context.place(name)
     inputs = step_ports.inputs(node, component, place, context)
     outputs = step_ports.outputs(node, component, context)
@@ -261,7 +258,7 @@ def read_copy(name: str, node: NodeRequest, component: ComponentRequest, context
 
 
 def _copy_command(port: Input, output: Output, fails: bool) -> str:
-    """Return the command that copies an input. fails: whether a file of another input must not be replaced"""
+    """Return the command that copies an input. fails: whether to fail if it would replace a file of another input"""
     source, to = f"${{{{inputs.{port.name}}}}}", f"${{{{outputs.{output.name}}}}}"
     if port.type == "uri_file":
         return f"cp {source} {to}{'' if output.type == 'uri_file' else '/'}"

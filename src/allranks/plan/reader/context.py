@@ -1,17 +1,18 @@
-"""The context in which the nodes of one graph are read, and the bindings in their values."""
+"""The context in which the nodes of a graph are read. Parse the bindings in their values."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import Location, Problem, StepPlace, did_you_mean
+from allranks.errors import Problem, StepPlace, did_you_mean
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.graph import Code
 from allranks.plan.ports import GraphInput, Literal, NodeOutput, Text, Value, references
+from allranks.sdk.compilation import Locate, nowhere
 
 _BINDING = re.compile(
     r"\$\{\{\s*parent\.(?:inputs\.(?P<input>[\w.\-]+)|jobs\.(?P<step>[\w\-]+)\.outputs\.(?P<output>[\w.\-]+))\s*}}"
@@ -43,30 +44,26 @@ def pipeline_output(text: str) -> str | None:
     return match[1] if match else None
 
 
-Locate = Callable[[str], Location | None]
-"""Returns the location of a node in the user's files, by its path."""
-
-
 @dataclass
 class Context:
     """The context of a graph while its nodes are read.
 
     base:      the folder to which paths of data are relative
-    snapshots: the folder of code snapshots; None: the code is not copied
+    snapshots: the folder of code snapshots; None to copy no code
     values:    the values of the graph's inputs that are known before the run
     datastore: the pipeline's default datastore
-    locate:    returns where a node is in the user's files
-    lookup:    resolves ids; None: ids are not resolved
-    path:      the path of the node that holds the graph, with a trailing dot; "" for the pipeline itself
+    locate:    returns the location of a node in the user's files
+    lookup:    resolves ids; None to leave them unresolved
+    path:      the path of the node that contains the graph, with a trailing dot; "" for the pipeline itself
     alone:     whether the step is a standalone job, whose inputs the user sets directly
     codes:     snapshots so far, by the path of the code
-    problems:  the problems found
+    problems:  problems so far
     """
 
     base: Path
     snapshots: Path | None
     values: Mapping[str, Any]
-    locate: Locate = lambda path: None  # noqa: ARG005
+    locate: Locate = nowhere
     lookup: AssetLookup | None = None
     path: str = ""
     alone: bool = False
@@ -79,16 +76,16 @@ class Context:
         return replace(self, path=path, values=values, base=base or self.base)
 
     def with_datastore(self, text: str) -> str:
-        """Return a path with the name of the default datastore in place of its expression."""
+        """Return a path with ``${{default_datastore}}`` replaced."""
         return _DEFAULT_DATASTORE.sub(self.datastore, text)
 
     def place(self, name: str) -> StepPlace:
-        """Return a node of this graph as named in messages."""
+        """Return the place of a node of this graph, for messages."""
         return StepPlace(f"{self.path}{name}", self.locate(f"{self.path}{name}"))
 
 
 def known_value(value: Any, key: str, place: StepPlace, context: Context) -> Any:
-    """Return a setting of a step, with bindings to inputs of the graph replaced by the inputs' values.
+    """Return a setting of a step, with bindings to inputs of the graph replaced by their values.
 
     If a value is unknown, add a problem and return None.
     """
@@ -116,7 +113,7 @@ def known_value(value: Any, key: str, place: StepPlace, context: Context) -> Any
 
 
 def integer(value: Any, key: str, place: StepPlace, context: Context) -> int | None:
-    """Return a setting that must be an integer, resolved as by `known_value`. Add a problem for any other value."""
+    """Return a setting that must be an integer, resolved by `known_value`. Add a problem for any other value."""
     value = known_value(value, key, place, context)
     if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
         return int(value)

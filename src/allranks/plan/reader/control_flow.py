@@ -24,7 +24,7 @@ _PORT = re.compile(r"\$\{\{.*\.(?:inputs|outputs)\.([\w.\-]+)\s*}}")
 
 
 def bodies(nodes: Mapping[str, NodeRequest]) -> dict[str, str]:
-    """Return the nodes that are bodies of loops, with the names of their loops: azure-ai-ml lists both as nodes."""
+    """Return the loop of each node that is the body of one. azure-ai-ml lists both as nodes."""
     loops = {name: body_of(node) for name, node in nodes.items() if node.type in ("do_while", "parallel_for")}
     return {body: name for name, body in loops.items() if body in nodes}
 
@@ -108,7 +108,7 @@ def do_while(name: str, node: NodeRequest, context: Context, read_body: ReadBody
         context.problems.append(Problem(where, repr(limit), "a whole number from 1 to 1000"))
         limit = 1
     control = _port(node.body.get("condition") or "")
-    # An input that is bound to an output of the body itself has no value in the first iteration.
+    # An input that is bound to an output of the body has no value in the first iteration.
     bound = [(port.value, port.name) for port in body.inputs if isinstance(port.value, NodeOutput)]
     own = {name: value.name for value, name in bound if value.node == body.name}
     inputs = tuple(replace(port, value=None) if port.name in own else port for port in body.inputs)
@@ -121,8 +121,12 @@ def parallel_for(name: str, node: NodeRequest, context: Context, read_body: Read
     if body is None:
         return None
     place = context.place(name)
-    given = {port.name: port for port in step_ports.outputs(node, None, context)}
-    outputs = tuple(_aggregated(port, given.get(port.name)) for port in body.outputs)
+    # The values of all iterations are a JSON list of primitives, or a table of data.
+    paths = {port.name: port.path for port in step_ports.outputs(node, None, context)}
+    outputs = tuple(
+        Output(name, "string") if kind in PRIMITIVES else Output(name, "mltable", "rw_mount", paths.get(name))
+        for name, kind in ((port.name, port.type) for port in body.outputs)
+    )
     items = _items(node.body.get("items"), context)
     if items is None:
         expected = "a list of mappings, a mapping of mappings, or either as JSON"
@@ -132,15 +136,6 @@ def parallel_for(name: str, node: NodeRequest, context: Context, read_body: Read
         items = tuple(_resolved(item, body, place, context) for item in items)
     concurrency = integer(node.body.get("max_concurrency"), "max_concurrency", place, context)
     return ParallelFor(name, body, items, outputs, concurrency, location=place.location)
-
-
-def _aggregated(port: Output, given: Output | None) -> Output:
-    """Return the loop's output with the values of all iterations: a JSON list of primitives, else a table of data.
-
-    given: the output as the loop itself sets it; None if it does not
-    """
-    path = given.path if given is not None else None
-    return Output(port.name, "string") if port.type in PRIMITIVES else Output(port.name, "mltable", "rw_mount", path)
 
 
 def _body(name: str, context: Context, read_body: ReadBody) -> Step | Pipeline | None:
@@ -164,7 +159,7 @@ def _port(port: str) -> str:
 
 def _items(items: Any, context: Context) -> tuple[Item, ...] | Value | None:
     """Return the items of a list or a mapping of mappings, named by their number or key, or the value that contains
-    them; None for anything else."""
+    the items; None for anything else."""
     try:
         items = json.loads(str(items))
     except ValueError:
@@ -180,7 +175,7 @@ def _items(items: Any, context: Context) -> tuple[Item, ...] | Value | None:
 
 
 def _resolved(item: Item, body: Step | Pipeline, place: StepPlace, context: Context) -> Item:
-    """Return an item with paths on this machine in place of ids."""
+    """Return an item with ids replaced by paths on this machine."""
     kinds = {port.name: port.type for port in body.inputs}
     values = []
     for name, value in item.values:

@@ -9,23 +9,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem, StepPlace
+from allranks.errors import InputError, Problem, StepPlace, finding
 from allranks.plan import digest
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.mapping_file import interpreter_in
 from allranks.plan.environment import NO_ENVIRONMENT, Environment, registered
 from allranks.plan.reader.context import Context
 from allranks.sdk import specs, yaml_lines
-from allranks.sdk.build_context import DOCKERFILE, context_of
 from allranks.sdk.compilation import environment_request
 from allranks.sdk.paths import shown
 from allranks.sdk.request import EnvironmentRequest
-from allranks.sdk.rules import ENVIRONMENT_EMPTY
+from allranks.sdk.uploads import DOCKERFILE, context_of
 
 
 def local(environment: EnvironmentRequest | str | None, place: StepPlace, context: Context) -> Environment:
-    """Return the local environment for a registered one: the definition or virtual environment in ``allranks.yaml``;
-    otherwise as `read`."""
+    """Return the environment of a step; for a registered one, the definition or virtual environment to which
+    ``allranks.yaml`` maps it."""
     if not isinstance(environment, str) or context.lookup is None:
         return read(environment, place, context)
     if (created := context.lookup.entity(environment, asset_id.ENVIRONMENT)) is not None:
@@ -41,36 +40,37 @@ def local(environment: EnvironmentRequest | str | None, place: StepPlace, contex
 
 
 def read(environment: EnvironmentRequest | str | None, place: StepPlace, context: Context) -> Environment:
-    """Return the environment of a step in the SDK, or `NO_ENVIRONMENT`."""
+    """Return the environment of a request; `NO_ENVIRONMENT` for None."""
     if environment is None:
         return NO_ENVIRONMENT
     if isinstance(environment, str):
         return registered(environment)
-    # The SDK drops the name of an environment that is given as a file.
+    # The SDK drops the name of an environment in a file.
     name = environment.name or str((environment.conda or {}).get("name") or "") or _name_in_file(environment)
     definition = json.dumps(environment.conda, sort_keys=True, default=str) if environment.conda else ""
-    has_context = bool(environment.context)
-    if not has_context and not environment.image:
+    folder = environment.folder
+    if not environment.context and not environment.image:
         found = "an environment without image and build"
-        context.problems.append(ENVIRONMENT_EMPTY.problem(place.key("environment"), found, "one of them"))
+        context.problems.append(finding("environment-empty", place.key("environment"), found, "one of them"))
     return Environment(
         name=name,
         version=environment.version,
         image=environment.image,
-        conda=_short(digest.of_text(definition)) if definition else "",
-        context=_context(environment, place, context) if has_context else "",
-        dockerfile=(environment.dockerfile or DOCKERFILE) if has_context else "",
-        folder=str(environment.folder or ""),
+        conda=_short_digest(digest.of_text(definition)) if definition else "",
+        # A build context that is not on this machine is identified by its location.
+        context=_digest(folder, place, context) if folder and context.snapshots else environment.context,
+        dockerfile=(environment.dockerfile or DOCKERFILE) if environment.context else "",
+        folder=str(folder or ""),
         definition=definition,
         file=environment.conda_file or environment.file,
     )
 
 
 def _name_in_file(environment: EnvironmentRequest) -> str:
-    """Return the name of an environment in its own file, which the SDK drops too; "" if it has none.
+    """Return the name of an environment in its own file, which the SDK drops; "" if it has none.
 
-    The file is the one that the step names, or environment.yaml next to the Dockerfile, because mldesigner drops it.
-    """
+    The file is the one that the step names, or environment.yaml next to the Dockerfile, since mldesigner drops the
+    name."""
     files = [Path(environment.file)] if environment.file else []
     if environment.folder is not None:
         files.append(environment.folder / "environment.yaml")
@@ -78,7 +78,7 @@ def _name_in_file(environment: EnvironmentRequest) -> str:
 
 
 def of_folder(folder: Path, place: StepPlace, context: Context) -> Environment:
-    """Return the environment of a build context, as `read` returns it for only the context."""
+    """Return the environment of a build context."""
     name = specs.environment_name(folder / "environment.yaml")
     return Environment(name, context=_digest(folder, place, context), dockerfile=DOCKERFILE, folder=str(folder))
 
@@ -87,29 +87,22 @@ def of_file(path: Path, place: StepPlace, context: Context) -> Environment:
     """Return the environment that a file describes: one of Azure ML, a conda file, or a requirements file (.txt). Raise
     InputError if it describes none."""
     if path.suffix == ".txt":
-        return _of_packages({"dependencies": [{"pip": [f"-r {path}"]}]}, path)
+        return _package_environment({"dependencies": [{"pip": [f"-r {path}"]}]}, path)
     tree = yaml_lines.parse(path).tree
     if "dependencies" in tree:
-        return _of_packages(tree, path)
+        return _package_environment(tree, path)
     return read(environment_request(specs.load_environment(path)), place, context)
 
 
-def _of_packages(specification: Mapping[str, Any], path: Path) -> Environment:
+def _package_environment(specification: Mapping[str, Any], path: Path) -> Environment:
     text = json.dumps(specification, sort_keys=True, default=str)
     name = str(specification.get("name") or path.stem)
-    return Environment(name, conda=_short(digest.of_text(text)), definition=text, file=str(path))
-
-
-def _context(environment: EnvironmentRequest, place: StepPlace, context: Context) -> str:
-    """Return the digest of the build context, or its location if that is not on this machine."""
-    if environment.folder is None or context.snapshots is None:
-        return environment.context
-    return _digest(environment.folder, place, context)
+    return Environment(name, conda=_short_digest(digest.of_text(text)), definition=text, file=str(path))
 
 
 def _digest(folder: Path, place: StepPlace, context: Context) -> str:
     try:
-        return _short(digest.of_files(context_of(folder, place.key("environment.build.path")).files))
+        return _short_digest(digest.of_files(context_of(folder, place.key("environment.build.path")).files))
     except InputError as error:
         context.problems += error.problems
         return ""
@@ -119,5 +112,5 @@ def _digest(folder: Path, place: StepPlace, context: Context) -> str:
         return ""
 
 
-def _short(digest: str) -> str:
+def _short_digest(digest: str) -> str:
     return digest[:16]

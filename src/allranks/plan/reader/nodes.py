@@ -1,4 +1,4 @@
-"""Read the nodes of a pipeline, or a component or a step by itself, as a graph, recursively."""
+"""Read the nodes of a pipeline, or a single component or step, as a graph, recursively."""
 
 from __future__ import annotations
 
@@ -12,26 +12,23 @@ from typing import Any
 
 from allranks.errors import Location, Problem
 from allranks.plan.graph import DoWhile, Graph, Node, ParallelFor, Pipeline, Plan, Step, Sweep
-from allranks.plan.output_paths import with_bound_artifacts
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, NodeOutput
 from allranks.plan.reader import command_step, control_flow, registered_component, stand_in, step_ports, sweep
 from allranks.plan.reader.context import Context, value_of
 from allranks.plan.reader.settings import guessed_type
-from allranks.sdk import job_kinds
+from allranks.plan.values import with_bound_artifacts
 from allranks.sdk.compilation import component_request, node_request
 from allranks.sdk.paths import shown
-from allranks.sdk.request import ComponentRequest, NodeRequest
+from allranks.sdk.request import ComponentRequest, NodeRequest, not_run_name
 from allranks.sdk.yaml_lines import line_of
 
 
 def read_graph(
     owner: ComponentRequest, inputs: tuple[Input, ...], context: Context, *, first: str = "", last: str = ""
 ) -> Graph:
-    """Return the graph of a pipeline, whose inputs have been read.
+    """Return the graph of a pipeline with these inputs. Add the problems of its nodes to the context.
 
     first, last: the nodes that run before and after all others, if any
-
-    Add every problem of its nodes to the context.
     """
     loops = control_flow.bodies(owner.nodes)
     read = {name: read_node(name, node, owner, context) for name, node in owner.nodes.items() if name not in loops}
@@ -44,12 +41,12 @@ def read_graph(
     return _with_assets(graph, {each.name: each.asset for each in graph.outputs if each.asset})
 
 
-def _named(node: Node, assets: Mapping[str, str]) -> Node:
-    """Return a node whose outputs are registered as assets, by the steps within it that write them."""
+def _with_asset_names(node: Node, assets: Mapping[str, str]) -> Node:
+    """Return a node whose outputs are registered as assets by the steps that write them."""
     if isinstance(node, Pipeline):
         return replace(node, graph=_with_assets(node.graph, assets))
     if isinstance(node, (DoWhile, ParallelFor, Sweep)):
-        body = _named(node.body, assets)
+        body = _with_asset_names(node.body, assets)
         assert isinstance(body, (Step, Pipeline))
         return replace(node, body=body)  # type: ignore[arg-type]
     if not isinstance(node, Step):
@@ -62,16 +59,16 @@ def _with_assets(graph: Graph, assets: Mapping[str, str]) -> Graph:
     """Return a graph whose outputs are registered. assets: the asset of each output that has one"""
     sources = {each.source: assets[each.name] for each in graph.outputs if each.name in assets}
     nodes = (
-        _named(node, {source.name: asset for source, asset in sources.items() if source.node == node.name})
+        _with_asset_names(node, {source.name: asset for source, asset in sources.items() if source.node == node.name})
         for node in graph.nodes
     )
     return replace(graph, nodes=tuple(nodes)) if sources else graph
 
 
 def read_node(name: str, node: NodeRequest, owner: ComponentRequest | None, context: Context) -> Node | None:
-    """Return a node. One of a kind that the local engine does not run, or with a folder of the user's, is a stand-in.
+    """Return a node. An unsupported node, or one for which the user provides a folder, becomes a stand-in.
 
-    owner: the pipeline that it is in; None for a job by itself
+    owner: the pipeline that contains it; None for a standalone job
 
     Add problems and return None if it cannot be read.
     """
@@ -80,23 +77,20 @@ def read_node(name: str, node: NodeRequest, owner: ComponentRequest | None, cont
     if component is not None and (component.spec.get("properties") or {}).get("azureml.pipelines.dynamic"):
         special = "a @dynamic pipeline of mldesigner, which the service completes,"
     folder = stand_in.folder_of(name, context)
-    runs_here = not special and (node.type in STEP_READERS or node.type in CONTROL_READERS) and _is_copy(node)
+    is_known = node.type in STEP_READERS or node.type in CONTROL_READERS
+    is_import = node.type == "data_transfer" and node.body.get("task") != "copy_data"  # or an export
+    runs_here = is_known and not special and not is_import
     if not runs_here or (folder is not None and node.type != "if_else"):
-        what = "" if runs_here else special or job_kinds.named(node.type)
+        what = "" if runs_here else special or not_run_name(node.type)
         return stand_in.read(name, node, folder, context, what)
     if node.problems:
         context.problems += node.problems
         return None
     before = len(context.problems)
     found = _read(name, node, owner, context)
-    if len(context.problems) == before:  # an error on a setting says more than that it cannot be sent
+    if len(context.problems) == before:  # an error of a setting explains more than the warning that it is not sent
         context.problems += node.warnings
     return found
-
-
-def _is_copy(node: NodeRequest) -> bool:
-    """Return whether a data transfer copies data that Azure ML already has; True for nodes of other types."""
-    return node.type != "data_transfer" or node.body.get("task") == "copy_data"
 
 
 def _read(name: str, node: NodeRequest, owner: ComponentRequest | None, context: Context) -> Node | None:
@@ -107,7 +101,6 @@ def _read(name: str, node: NodeRequest, owner: ComponentRequest | None, context:
 
 
 def _loop_body(name: str, node: NodeRequest, owner: ComponentRequest | None, context: Context) -> Node | None:
-    """Return the body of a loop."""
     body, nodes = control_flow.body_of(node), owner.nodes if owner is not None else {}
     if body in nodes:
         return read_node(body, nodes[body], owner, context)
@@ -177,7 +170,7 @@ def declared_inputs(
     """Return the inputs of a graph, each with its value or default.
 
     given: the values of a job's inputs, as of `JobRequest`
-    at:    the file, for messages
+    at:    the file, to append to the place of messages
     """
     used = types_by_use(owner.nodes)
     return tuple(
@@ -221,7 +214,7 @@ def _input(
 
 
 def types_by_use(nodes: Mapping[str, NodeRequest]) -> dict[str, str]:
-    """Return the types of the ports that a graph's inputs are bound to. Inputs without annotation have these types.
+    """Return the types of the ports that a graph's inputs are bound to, which are the types of unannotated inputs.
 
     Ports of an inline command do not count, because the SDK guesses their types.
     """
@@ -247,8 +240,8 @@ def types_by_use(nodes: Mapping[str, NodeRequest]) -> dict[str, str]:
 
 
 def in_order(nodes: Iterable[Node], needs: Callable[[Node], tuple[str, ...]]) -> tuple[Node, ...]:
-    """Return the nodes in topological order, otherwise in the order of definition. Cycles, and nodes that need them,
-    come last."""
+    """Return the nodes in topological order, otherwise in the order of definition. Cycles and their dependents come
+    last."""
     defined = list(nodes)
     places = {node.name: place for place, node in enumerate(defined)}
     sorter = TopologicalSorter(
@@ -283,7 +276,7 @@ def _outputs(
 def _sources(
     owner: ComponentRequest, nodes: tuple[Node, ...], loops: Mapping[str, str], context: Context
 ) -> dict[str, NodeOutput]:
-    """Return the graph's outputs with their sources. In YAML and in the DSL, nodes bind their outputs to them."""
+    """Return the sources of the graph's outputs. Nodes bind their outputs to them, in YAML and in the DSL."""
     sources: dict[str, NodeOutput] = {}
     names = {node.name for node in nodes}
     for name, node in owner.nodes.items():
@@ -306,11 +299,11 @@ def _sources(
 
 
 def read_component(component: Any, spec: Path) -> Plan | None:
-    """Return the plan of a component of the SDK: that of one step for a command component, of its nodes for a pipeline
-    component, without those that cannot be read here, such as a Spark node; None for other kinds."""
+    """Return the plan of a component of the SDK: one step for a command component, the nodes for a pipeline component,
+    except those that cannot be read here, such as a Spark node; None for other kinds."""
 
     def locate(path: str) -> Location | None:
-        """Return where a node of a pipeline component begins in its file."""
+        """Return the first line of a node in the file of a pipeline component."""
         keys = [key for name in path.split(".") for key in ("jobs", name)]
         return None if spec.suffix == ".py" else Location(shown(spec), line_of(spec, *keys))
 
@@ -328,8 +321,8 @@ def read_component(component: Any, spec: Path) -> Plan | None:
 
 
 def read_step(path: str, node: Any) -> Step | None:
-    """Return a node of the SDK that runs a command, or a sweep as one of its trials; None for other kinds, and if its
-    component is not on this machine."""
+    """Return the step of a node of the SDK, or of a trial of a sweep; None for other kinds, and if its component is not
+    on this machine."""
     request = node_request(path, node)
     if request.type not in ("command", "parallel", "sweep"):
         return None

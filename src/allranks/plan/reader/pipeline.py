@@ -6,20 +6,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from allranks.errors import InputError, Level, Problem, did_you_mean
+from allranks.errors import InputError, Level, Problem, did_you_mean, finding
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.environment import NO_ENVIRONMENT, Environment
 from allranks.plan.graph import Graph, Plan, StandIn, Step, Sweep
 from allranks.plan.ports import GraphInput, GraphOutput, NodeOutput
 from allranks.plan.reader import registered_component, stand_in, step_ports
-from allranks.plan.reader.context import Context, Locate
+from allranks.plan.reader.context import Context
 from allranks.plan.reader.nodes import declared_inputs, read_graph, read_node
 from allranks.plan.reader.sweep import is_conditional
 from allranks.plan.walk import is_within, with_steps
-from allranks.sdk import job_kinds
+from allranks.sdk.compilation import Locate, nowhere
 from allranks.sdk.paths import shown
-from allranks.sdk.request import ComponentRequest, JobRequest, NodeRequest
-from allranks.sdk.rules import UNKNOWN_STEP
+from allranks.sdk.request import ComponentRequest, JobRequest, NodeRequest, not_run, not_run_name
 from allranks.sdk.suppressions import Suppressions
 from allranks.sdk.uploads import code_elsewhere
 from allranks.sdk.yaml_lines import with_key_lines
@@ -29,14 +28,14 @@ def read(
     job: JobRequest,
     snapshots: Path | None,
     source: str = "",
-    locate: Locate = lambda path: None,  # noqa: ARG005
+    locate: Locate = nowhere,
     lookup: AssetLookup | None = None,
 ) -> Plan:
     """Return the plan of a pipeline job, or of a command job or a sweep, which becomes a plan with one node.
 
-    snapshots: the folder to which code is copied; None: it is not copied, and the plan cannot run
-    locate:    returns where a node is in the user's files, by its path, for messages
-    lookup:    resolves ids; None: ids are not resolved, as for Azure ML
+    snapshots: the folder to which code is copied; None to copy none, so that the plan cannot run
+    locate:    returns the location of the node at a path, for messages
+    lookup:    resolves ids; None to leave them unresolved, as for Azure ML
 
     Raise InputError, with every problem, if the local engine cannot run the job.
     """
@@ -46,12 +45,12 @@ def read(
     if isinstance(job.root, NodeRequest):
         return _job_of_one_node(job, job.root, source, replace(context, alone=True))
     where = f"job {job.name}".rstrip() + (f" ({shown(source)})" if source else "")
-    raise InputError(job_kinds.not_run(where, job_kinds.named(job.type)))
+    raise InputError(not_run(where, not_run_name(job.type)))
 
 
 def unread(job: JobRequest) -> tuple[str, ...]:
-    """Return the steps that cannot be read: those of registered components, or with code that is not local; and a job
-    that is of an unsupported kind."""
+    """Return the steps that cannot be read: those of registered components, those without local code, and jobs of an
+    unsupported kind."""
     if isinstance(job.root, ComponentRequest):
         return tuple(_unread(job.root.nodes, ""))
     if isinstance(job.root, NodeRequest) and job.type != "spark" and not is_conditional(job.root):
@@ -71,7 +70,7 @@ def _unread(nodes: Mapping[str, NodeRequest], path: str) -> Iterator[str]:
 
 
 def _root(job: JobRequest, source: str, context: Context) -> ComponentRequest:
-    """Return the component of a pipeline, whose body may be the id of one, with the outputs that the job sets."""
+    """Return the component of a pipeline, which the job may name by id, with the outputs that the job sets."""
     where = "key component" + (f" ({shown(source)})" if source else "")
     if isinstance(job.root, ComponentRequest):
         component = job.root
@@ -88,7 +87,6 @@ def _root(job: JobRequest, source: str, context: Context) -> ComponentRequest:
 
 
 def _pipeline(job: JobRequest, source: str, context: Context) -> Plan:
-    """Return the plan of a pipeline job."""
     component = _root(job, source, context)
     values = {name: declared["default"] for name, declared in component.inputs.items()} | {
         name: value for name, value in job.inputs.items() if isinstance(value, (str, int, float, bool))
@@ -122,7 +120,7 @@ def _job_of_one_node(job: JobRequest, request: NodeRequest, source: str, context
     name = job.name
     node = read_node(name, request, None, context)
     if isinstance(node, StandIn):
-        context.problems.append(job_kinds.not_run(str(context.place(name)), node.what))
+        context.problems.append(not_run(str(context.place(name)), node.what))
     elif node is not None:
         (node,) = _with_settings(Graph((node,)), context).nodes
     if not isinstance(node, (Step, Sweep)):
@@ -156,8 +154,11 @@ def _job_of_one_node(job: JobRequest, request: NodeRequest, source: str, context
 
 
 def _with_settings(graph: Graph, context: Context) -> Graph:
-    """Return the graph with the ways to realise the environments of its steps that ``allranks.yaml`` sets. A loop or a
-    pipeline component sets those of all steps within it. Add a warning for each name without a step or environment."""
+    """Return the graph with the section `run_in` of ``allranks.yaml`` applied to the environments of its steps.
+
+    The setting of a loop or a pipeline component applies to all steps within it. Add a warning for each name without a
+    step or environment.
+    """
     run_in = context.lookup.file.run_in if context.lookup and context.lookup.file else {}
     if not run_in:
         return graph
@@ -178,12 +179,12 @@ def _with_settings(graph: Graph, context: Context) -> Graph:
     for name, (_, where) in run_in.items():
         if name not in environments and not any(is_within(path, name) for path in paths):
             found, expected = f"there is no step {name}", f"one of {', '.join(paths)}"
-            context.problems.append(UNKNOWN_STEP.problem(where, found, expected, did_you_mean(name, paths)))
+            context.problems.append(finding("unknown-step", where, found, expected, did_you_mean(name, paths)))
     return graph
 
 
 def _without_problems(plan: Plan, context: Context) -> Plan:
-    """Return the plan with the warnings that no comment in the user's files ignores. Raise InputError for others."""
+    """Return the plan with its warnings, except those that a comment ignores. Raise InputError for other problems."""
     problems = _remaining(context, plan.source)
     if any(problem.level is not Level.WARNING for problem in problems):
         raise InputError.of(problems)

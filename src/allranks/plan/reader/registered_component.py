@@ -1,4 +1,4 @@
-"""Find the components of nodes, which this machine may have under their ids."""
+"""Find the components of nodes, by their ids if they are registered."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _TYPES = {"sweep": "command"}
 
 
 def component_of(node: NodeRequest, place: StepPlace, context: Context) -> ComponentRequest | None:
-    """Return the component of a node: the one that is defined with the job, or the one that the context's lookup finds
-    for its id. If there is none, add a problem and return None."""
+    """Return the component of a node: the one that is defined with the job, or the one that the lookup finds for its
+    id. If there is none, add a problem and return None."""
     if isinstance(node.component, ComponentRequest) and (not node.registered or context.lookup is None):
         return node.component
     if context.lookup is None:
@@ -46,7 +46,7 @@ def component_of(node: NodeRequest, place: StepPlace, context: Context) -> Compo
 
 
 def _find_data(node: NodeRequest, place: StepPlace, context: Context) -> None:
-    """Look up the data of a node without a component, so that everything that is missing is reported at once."""
+    """Look up the data of a node without a component, so that all missing assets are reported at once."""
     for name, given in (node.body.get("inputs") or {}).items():
         kind = str(given.get("job_input_type") or "")
         if "uri" in given:
@@ -55,11 +55,9 @@ def _find_data(node: NodeRequest, place: StepPlace, context: Context) -> None:
 
 
 def load(text: str, where: str, lookup: AssetLookup) -> ComponentRequest:
-    """Return the component for an id.
+    """Return the component for an id. Raise InputError if this machine does not have it, or if its spec is invalid.
 
     where: the place that names it, for messages
-
-    Raise InputError if this machine does not have it, or if its spec is invalid.
     """
     created = lookup.entity(text, asset_id.COMPONENT)
     spec = None if created is not None else lookup.find(text, asset_id.COMPONENT, where)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from allranks.contract.templating import Primitive
+from allranks.contract.templating import EXPECTED, Primitive
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.plan.graph import Plan
 from allranks.plan.ports import PRIMITIVES, Literal, Value
@@ -16,16 +16,13 @@ from allranks.plan.ports import Path as DataPath
 from allranks.sdk.paths import located
 from allranks.secrets import quoted
 
-_EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
-
-
 STAND_IN = "--stand-in "
-"""The beginning of the keys of steps that a folder stands in for, among the values of a pipeline's inputs as text. They
-are stored with a run, and used again when its file is read again."""
+"""The prefix of stand-ins among the values of a pipeline's inputs. They are stored with a run, and applied again when
+its file is read again."""
 
 
 def with_stand_ins(values: Mapping[str, str], folders: Mapping[str, str | os.PathLike[str]] | None) -> dict[str, str]:
-    """Return the values with folders that stand in for steps, by the path of the step."""
+    """Return the values with an entry for each stand-in. folders: by the path of the step"""
     return {**values, **{f"{STAND_IN}{step}": os.path.abspath(path) for step, path in (folders or {}).items()}}
 
 
@@ -60,7 +57,7 @@ def convert(text: str, type_name: str) -> Primitive:
         if type_name == "boolean":
             return {"true": True, "false": False}[text.strip().lower()]
     except (ValueError, KeyError):
-        raise ValueError(_EXPECTED[type_name]) from None
+        raise ValueError(EXPECTED[type_name]) from None
     if type_name == "string":
         return text
     if not text:
@@ -78,8 +75,7 @@ def guessed_type(value: Primitive) -> str:
 
 
 def widened(type_name: str, text: str) -> str:
-    """Return the type with which to convert a text if the type is only derived: ``lr: 1`` in a file may be set to
-    0.5."""
+    """Return the type to convert a text to if the type is only derived: ``lr: 1`` in a file may be set to 0.5."""
     if type_name == "integer":
         try:
             int(text)

@@ -1,4 +1,4 @@
-"""Copy code for a run: one copy per content, named by its digest."""
+"""Copy code for a run. Equal content is stored once, under its digest."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ CHUNK = 1 << 20
 
 def save(plan: Plan, snapshots: Path) -> Plan:
     """Return the plan with its code copied from temporary snapshots to the folder."""
-    codes = {step.code for _, step in steps(plan.graph) if step.code}
-    copies = {code: copy_files(_files(Path(code.folder)), snapshots, plan.name) for code in codes}
+    copies = {}
+    for folder in {step.code.folder for _, step in steps(plan.graph) if step.code}:
+        files = {path.relative_to(folder).as_posix(): path for path in Path(folder).rglob("*") if path.is_file()}
+        copies[folder] = copy_files(files, snapshots, plan.name)
 
     def moved(step: Step, _path: str) -> Step:
         if step.code is None:
             return step
-        return replace(step, code=replace(step.code, folder=copies[step.code].folder, digest=copies[step.code].digest))
+        copy = copies[step.code.folder]
+        return replace(step, code=replace(step.code, folder=copy.folder, digest=copy.digest))
 
     return replace(plan, graph=with_steps(plan.graph, moved))
 
@@ -44,8 +47,8 @@ def copy_files(files: Mapping[str, Path], snapshots: Path, where: str) -> Code:
     files: by their names in the snapshot
     where: the place for messages
 
-    Links are followed, as in an upload to Azure ML. Of the modes only the executable bit is copied. Raise InputError if
-    a file cannot be read.
+    Links are followed, as in an upload to Azure ML. Of the file modes, only the executable bit is kept. Raise
+    InputError if a file cannot be read.
     """
     named = sorted(files.items())
     try:
@@ -55,7 +58,7 @@ def copy_files(files: Mapping[str, Path], snapshots: Path, where: str) -> Code:
         except FileNotFoundError:
             digest = _copy(named, snapshots)
         except PermissionError:
-            pass  # another user's, who cleans it
+            pass  # it belongs to another user, who cleans it
     except OSError as error:
         if error.filename is None or Path(os.fsdecode(error.filename)) not in files.values():
             raise
@@ -65,28 +68,12 @@ def copy_files(files: Mapping[str, Path], snapshots: Path, where: str) -> Code:
     return Code(str(snapshots / digest), digest)
 
 
-def _files(snapshot: Path) -> dict[str, Path]:
-    return {path.relative_to(snapshot).as_posix(): path for path in snapshot.rglob("*") if path.is_file()}
-
-
-def _digest(files: list[tuple[str, Path]]) -> str:
-    whole = hashlib.sha256()
-    for name, path in files:
-        _add(whole, name, path, None)
-    return whole.hexdigest()
-
-
 def _copy(files: list[tuple[str, Path]], snapshots: Path) -> str:
     """Copy the files and return the digest of the copies, which is correct even if the files change meanwhile."""
     snapshots.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=snapshots, prefix=".new-"))
     try:
-        whole = hashlib.sha256()
-        for name, path in files:
-            target = folder / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            _add(whole, name, path, target)
-        digest = whole.hexdigest()
+        digest = _digest(files, folder)
         folder.chmod(0o755)
         try:
             folder.rename(snapshots / digest)
@@ -99,18 +86,24 @@ def _copy(files: list[tuple[str, Path]], snapshots: Path) -> str:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _add(whole: hashlib._Hash, name: str, path: Path, target: Path | None) -> None:
-    """Add a file to the digest, and copy it if a target is given."""
-    mode = os.stat(path).st_mode
-    if not stat.S_ISREG(mode):
-        # Opening a pipe would block.
-        raise OSError(0, "it is not a regular file", str(path))
-    content = hashlib.sha256()
-    executable = bool(mode & stat.S_IXUSR)
-    with open(path, "rb") as source, open(target or os.devnull, "wb") as copy:
-        while chunk := source.read(CHUNK):
-            content.update(chunk)
-            copy.write(chunk)
-    if target:
-        target.chmod(0o755 if executable else 0o644)
-    whole.update(f"{len(name)}:{name}:{executable:d}:{content.hexdigest()}\n".encode(errors="surrogateescape"))
+def _digest(files: list[tuple[str, Path]], folder: Path | None = None) -> str:
+    """Return the digest of the files. Copy them to the folder, if there is one."""
+    whole = hashlib.sha256()
+    for name, path in files:
+        mode = os.stat(path).st_mode
+        if not stat.S_ISREG(mode):
+            # Opening a FIFO would block.
+            raise OSError(0, "it is not a regular file", str(path))
+        target = folder / name if folder else Path(os.devnull)
+        if folder:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        content = hashlib.sha256()
+        with open(path, "rb") as source, open(target, "wb") as copy:
+            while chunk := source.read(CHUNK):
+                content.update(chunk)
+                copy.write(chunk)
+        executable = bool(mode & stat.S_IXUSR)
+        if folder:
+            target.chmod(0o755 if executable else 0o644)
+        whole.update(f"{len(name)}:{name}:{executable:d}:{content.hexdigest()}\n".encode(errors="surrogateescape"))
+    return whole.hexdigest()

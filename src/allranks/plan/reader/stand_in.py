@@ -1,4 +1,4 @@
-"""Read a node that does not run here: only Azure ML has its kind, or the user has its outputs in a folder."""
+"""Read a node that does not run here: it needs Azure ML, or the user provides its outputs in a folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPTION = "--stand-in"
 
 
 def folder_of(name: str, context: Context) -> Path | None:
-    """Return the user's folder with the outputs of a node; None if it has none. Add a problem if it does not exist."""
+    """Return the folder that stands in for a node; None if there is none. Add a problem if it does not exist."""
     if context.lookup is None:
         return None
     try:
@@ -31,10 +31,10 @@ def folder_of(name: str, context: Context) -> Path | None:
 
 
 def read(name: str, node: NodeRequest, folder: Path | None, context: Context, what: str) -> StandIn:
-    """Return a node that does not run. Its outputs get their paths once the nodes that read them are known.
+    """Return a node that does not run. `complete` sets the paths of its outputs.
 
-    folder: that stands in for it; None: the node is only checked, and the plan cannot run
-    what:   the node as messages name it
+    folder: the folder that stands in for it; None if there is none, so that the plan cannot run
+    what:   the kind of node, for messages
     """
     place = context.place(name)
     component = node.component if isinstance(node.component, ComponentRequest) else None
@@ -54,7 +54,7 @@ def read(name: str, node: NodeRequest, folder: Path | None, context: Context, wh
 
 
 def complete(nodes: Iterable[Node], context: Context) -> list[Node]:
-    """Return the nodes of a graph, where those with a folder have the paths of their outputs in it."""
+    """Return the nodes of a graph, with the paths of the outputs of stand-ins."""
     listed = list(nodes)
     return [_complete(node, listed, context) if isinstance(node, StandIn) else node for node in listed]
 
@@ -78,7 +78,7 @@ def _complete(node: StandIn, nodes: Iterable[Node], context: Context) -> StandIn
 
 
 def _uses(node: StandIn, nodes: Iterable[Node]) -> Iterator[tuple[str, str]]:
-    """Yield the outputs of a node that other nodes read, with the type that they expect."""
+    """Yield the outputs of a node that other nodes read, with the expected types."""
     for other in nodes:
         types = {id(port.value): port.type for port in other.inputs}
         for value in other.values():
@@ -88,7 +88,7 @@ def _uses(node: StandIn, nodes: Iterable[Node]) -> Iterator[tuple[str, str]]:
 
 
 def _located(output: Output, folder: Path, *, is_only: bool) -> Path | None:
-    """Return the path of an output: the entry with its name, which a file may have with a suffix, or the folder."""
+    """Return the path of an output: the entry of its name (a file may have a suffix), or the folder itself."""
     is_file = output.type in FILE_TYPES
     named = [folder / output.name, *(sorted(folder.glob(f"{output.name}.*")) if is_file else ())]
     is_itself = is_only and (os.path.isfile(folder) if is_file else os.path.isdir(folder))

@@ -8,18 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from allranks.contract.templating import Primitive
-from allranks.errors import InputError, StepPlace, did_you_mean
+from allranks.errors import InputError, StepPlace, did_you_mean, finding
 from allranks.plan.assets import asset_id
 from allranks.plan.ports import PRIMITIVES, Input, Literal, NodeOutput, Output, Path, Text, Value
 from allranks.plan.reader.context import Context, pipeline_output, value_of
 from allranks.sdk.paths import is_remote, located
 from allranks.sdk.request import ComponentRequest, NodeRequest
-from allranks.sdk.rules import UNKNOWN_PORT
 
 LEFT_OUT = "azure-ai-ml leaves it out of the request, as if no value were given"
 REFUSED = "azure-ai-ml sends an empty text, which Azure ML refuses as the value of an input"
-
-_LITERAL = "literal"
 
 
 def inputs(node: NodeRequest, component: ComponentRequest, place: StepPlace, context: Context) -> tuple[Input, ...]:
@@ -29,14 +26,14 @@ def inputs(node: NodeRequest, component: ComponentRequest, place: StepPlace, con
 
 
 def outputs(node: NodeRequest, component: ComponentRequest | None, context: Context) -> tuple[Output, ...]:
-    """Return every output of the node's component, and those that the job gives a node whose component is unknown."""
+    """Return every output of the node's component; those that the job sets if the component is unknown."""
     given = node.body.get("outputs") or {}
     declared = component.outputs if component is not None else {name: {} for name in given}
     return tuple(_output(name, each, given.get(name) or {}, context) for name, each in declared.items())
 
 
 def refuse_unknown(node: NodeRequest, component: ComponentRequest, place: StepPlace, context: Context) -> None:
-    """Add a problem for each given port that the component's YAML does not declare. The SDK drops these."""
+    """Add a problem for each port that the component does not declare. The SDK drops these."""
     for kind, given, declared in zip(
         ("inputs", "outputs"), node.ports, (component.inputs, component.outputs), strict=True
     ):
@@ -45,7 +42,7 @@ def refuse_unknown(node: NodeRequest, component: ComponentRequest, place: StepPl
             fix = did_you_mean(name, known, f"remove it, or declare it in the component's {kind}")
             expected = f"one of {', '.join(known)}" if known else ""
             found = f"the component has no {kind.removesuffix('s')} {name}"
-            context.problems.append(UNKNOWN_PORT.problem(place.key(f"{kind}.{name}"), found, expected, fix))
+            context.problems.append(finding("unknown-port", place.key(f"{kind}.{name}"), found, expected, fix))
 
 
 def pipeline_outputs(node: NodeRequest) -> Iterator[tuple[str, str]]:
@@ -72,7 +69,7 @@ def definition(name: str, declared: Mapping[str, Any], value: Value | None, mode
 
 
 def typed(text: str, kind: str) -> Primitive:
-    """Return the value of a type that is sent as this text; the text itself if there is none."""
+    """Return the typed value of a text in a request; the text itself if it does not match the type."""
     if kind == "boolean" and text in ("True", "False"):
         return text == "True"
     for convert in (int, float) if kind in ("integer", "number") else ():
@@ -88,7 +85,7 @@ def typed(text: str, kind: str) -> Primitive:
 def data_value(given: Any, kind: str, context: Context) -> Value | None:
     """Return the value of a port: a literal, a path, or references; None if it has none.
 
-    given: plain, or a mapping as in a request
+    given: a plain value, or a mapping as in a request
     """
     if not isinstance(given, Mapping):
         if given is None or not isinstance(given, str):
@@ -134,14 +131,14 @@ def asset_of(port: Mapping[str, Any]) -> str:
 
 
 def output_location(path: str, context: Context) -> str:
-    """Return the path that a user sets for an output: on this machine, if ``allranks.yaml`` maps its URI to one."""
+    """Return the path that a user sets for an output, with its URI mapped by ``allranks.yaml``."""
     text = located(context.with_datastore(path), context.base)
     mapped = context.lookup.output(text) if context.lookup is not None and is_remote(text) else None
     return text if mapped is None else mapped
 
 
 def path_value(text: str, context: Context, kind: str = "") -> Value:
-    """Return the value of the path of data. kind: the type that is written with it"""
+    """Return the value for a path of data. kind: the type that is set with it"""
     value = value_of(text := context.with_datastore(text))
     if isinstance(value, Text) and isinstance(value.parts[0], str) and not context.path:
         # A text that begins with a datastore or a folder is a path, if the job's inputs in it have values.
@@ -154,7 +151,7 @@ def path_value(text: str, context: Context, kind: str = "") -> Value:
 
 
 def resolved(value: Value | None, kind: str, address: str, where: str, context: Context) -> Value | None:
-    """Return the value of a port, with a path on this machine, or the URI of a storage service, in place of an id.
+    """Return the value of a port, with an id replaced by a path on this machine or the URI of a storage service.
 
     kind:    the port's type
     address: the name of the pipeline's input, or STEP.INPUT

@@ -17,13 +17,13 @@ from allranks.plan.sweep import DISTRIBUTIONS, MOST_TRIALS, EarlyTermination, Pa
 from allranks.sdk.request import ComponentRequest, NodeRequest
 
 CONDITIONAL = "a sweep with a choice of mappings"
-"""azure-ai-ml sends it. How a command reads its values is not documented: Microsoft Learn, "Hyperparameter tuning a
-model (v2)", has choices of single values."""
+"""azure-ai-ml sends it, but how a command reads its values is not documented: Microsoft Learn, "Hyperparameter tuning a
+model (v2)", only has choices of single values."""
 _PARAMETER = re.compile(r"\$\{\{\s*search_space\.([^\s{}]+)\s*}}")
 
 
 def read(name: str, node: NodeRequest, component: ComponentRequest, context: Context) -> Sweep | StandIn:
-    """Return a sweep with its trial; a node that does not run for one with a conditional search space."""
+    """Return a sweep with its trial; a stand-in if the search space is conditional."""
     place, body = context.place(name), node.body
     search_space = body.get("search_space") or {}
     if is_conditional(node):
@@ -58,13 +58,13 @@ def read(name: str, node: NodeRequest, component: ComponentRequest, context: Con
 
 
 def is_conditional(sweep: NodeRequest) -> bool:
-    """Return whether a sweep has a choice of mappings: parameters that depend on another one's value."""
+    """Return whether a sweep has a choice of mappings: parameters that depend on the value of another one."""
     choices = (_choices(distribution) for distribution in (sweep.body.get("search_space") or {}).values())
     return any(isinstance(value, dict) for values in choices for value in values)
 
 
 def _trial(step: Step, space: tuple[Parameter, ...]) -> Step:
-    """Return the step with the search space's parameters as inputs. Its command may name them in either form."""
+    """Return the step with the search space's parameters as inputs. Its command may use either form of reference."""
     kinds = {parameter.name: parameter.type for parameter in space}
     command = _PARAMETER.sub(lambda name: f"${{{{inputs.{name[1]}}}}}" if name[1] in kinds else name[0], step.command)
     ports = {port.name: replace(port, value=None) if port.name in kinds else port for port in step.inputs}
@@ -101,7 +101,7 @@ def _number(value: Any, key: str, place: StepPlace, context: Context) -> float |
 
 
 def _sampling(given: Any, place: StepPlace, context: Context) -> Sampling:
-    """Return how the search space is sampled. given: the name of an algorithm, or its settings"""
+    """Return the sampling of the search space. given: the name of an algorithm, or its settings"""
     settings = given if isinstance(given, dict) else {"type": given}
     seed = integer(settings.get("seed"), "sampling_algorithm.seed", place, context)
     rule = str(known_value(settings.get("rule"), "sampling_algorithm.rule", place, context) or "random").lower()

@@ -24,9 +24,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from allranks.contract import report, world
-from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
 from allranks.contract.variables import join_seconds
+from allranks.contract.world import detect
 from allranks.runtime import lifecycle
 from allranks.runtime.lifecycle import TIMEOUT_SECONDS
 from allranks.runtime.metrics.metrics import Metrics

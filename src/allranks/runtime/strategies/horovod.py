@@ -10,8 +10,8 @@ import torch
 from torch import distributed, nn, optim
 
 from allranks.contract import report
-from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
+from allranks.contract.world import detect
 from allranks.errors import InputError, Problem
 from allranks.runtime.strategies.preparation import transform, with_automatic_precision, with_precision
 from allranks.runtime.strategies.settings import TrainingSettings

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from allranks.contract import tensorflow, variables, world
-from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
+from allranks.contract.world import detect
 from allranks.errors import InputError, Problem
 from allranks.runtime.lifecycle import WATCH_SECONDS
 from allranks.runtime.sockets.rendezvous import accept, register

@@ -18,8 +18,8 @@ from importlib.util import find_spec
 from typing import NoReturn
 
 from allranks.contract import world
-from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
+from allranks.contract.world import detect
 from allranks.errors import InputError, Problem
 from allranks.runtime import libraries, lifecycle
 from allranks.runtime.clean_exit import EVICTED

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from allranks.contract.detect import detect
+from allranks.contract.world import detect
 from allranks.errors import InputError, Problem
 from allranks_lab.verification.anonymous import anonymous, longest_first
 
