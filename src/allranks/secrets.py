@@ -11,15 +11,12 @@ from __future__ import annotations
 import html
 import json
 import re
-import sys
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from importlib import import_module
 from urllib.parse import quote, quote_plus
-
-from allranks.deferred_imports import DeferredImports
 
 MASK = "***"
 """The replacement for a secret."""
@@ -301,28 +298,26 @@ def _replacement(kind: str, secrets: list[tuple[str, str]], mask: Mask, match: r
 
 @cache
 def _library() -> tuple[Shape, ...]:
-    """Return the shapes of detect-secrets, without importing requests, which it uses to verify secrets and which takes
-    most of the time."""
-    with DeferredImports(["requests"] if "requests" not in sys.modules else []):
-        detectors = [
-            (getattr(import_module(f"detect_secrets.plugins.{module}"), name), signs)
-            for module, name, signs in (
-                ("aws", "AWSKeyDetector", "a3t abia acca akia asia aws"),
-                ("discord", "DiscordBotTokenDetector", "."),
-                ("github_token", "GitHubTokenDetector", "ghp_ gho_ ghu_ ghs_ ghr_"),
-                ("gitlab_token", "GitLabTokenDetector", "gl gr1348941"),
-                ("mailchimp", "MailchimpDetector", "-us"),
-                ("npm", "NpmDetector", "_authtoken"),
-                ("openai", "OpenAIDetector", "t3blbkfj"),
-                ("pypi_token", "PypiTokenDetector", "pypi-"),
-                ("sendgrid", "SendGridDetector", "sg."),
-                ("slack", "SlackDetector", "xox hooks.slack"),
-                ("square_oauth", "SquareOAuthDetector", "sq0csp-"),
-                ("stripe", "StripeDetector", "k_live_"),
-                ("telegram_token", "TelegramBotTokenDetector", ":"),
-                ("twilio", "TwilioKeyDetector", "ac sk"),
-            )
-        ]
+    """Return the shapes of detect-secrets."""
+    detectors = [
+        (getattr(import_module(f"detect_secrets.plugins.{module}"), name), signs)
+        for module, name, signs in (
+            ("aws", "AWSKeyDetector", "a3t abia acca akia asia aws"),
+            ("discord", "DiscordBotTokenDetector", "."),
+            ("github_token", "GitHubTokenDetector", "ghp_ gho_ ghu_ ghs_ ghr_"),
+            ("gitlab_token", "GitLabTokenDetector", "gl gr1348941"),
+            ("mailchimp", "MailchimpDetector", "-us"),
+            ("npm", "NpmDetector", "_authtoken"),
+            ("openai", "OpenAIDetector", "t3blbkfj"),
+            ("pypi_token", "PypiTokenDetector", "pypi-"),
+            ("sendgrid", "SendGridDetector", "sg."),
+            ("slack", "SlackDetector", "xox hooks.slack"),
+            ("square_oauth", "SquareOAuthDetector", "sq0csp-"),
+            ("stripe", "StripeDetector", "k_live_"),
+            ("telegram_token", "TelegramBotTokenDetector", ":"),
+            ("twilio", "TwilioKeyDetector", "ac sk"),
+        )
+    ]
     return tuple(
         Shape(f"a secret of the kind {detector.secret_type}", tuple(signs.split()), pattern)
         for detector, signs in detectors
