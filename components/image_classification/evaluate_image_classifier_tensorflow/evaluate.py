@@ -56,10 +56,7 @@ def load(folder: Path, description: Description) -> Any:
     """Return the model of an MLflow folder. Raise InputError if it is none that takes these images."""
     import mlflow.tensorflow
 
-    flavors = read_mlmodel(folder, fix=FIX)["flavors"]
-    if "tensorflow" not in flavors:
-        kinds = ", ".join(kind for kind in flavors if kind != "python_function") or "another kind"
-        raise _problem(f"a model of the flavor {kinds}", "a model of MLflow's TensorFlow flavor")
+    read_mlmodel(folder, fix=FIX, flavor="tensorflow")
     model = load_model(mlflow.tensorflow, folder, fix=FIX)
     try:
         found = np.asarray(model(np.zeros((2, *description.shape), np.uint8)))

@@ -12,11 +12,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from allranks_steps.images.image_data.arrays import ArrayImages
 from allranks_steps.images.image_data.decoding import decoding_errors
 from allranks_steps.images.image_data.folders import FolderImages
-from allranks_steps.images.image_data.images import Decoded, ImageData
-from allranks_steps.images.image_data.open_data import kind, open_data
+from allranks_steps.images.image_data.images import ArrayImages, Decoded, ImageData, kind, open_data
 from allranks_steps.images.prepared_images import BadData
 
 Members = Mapping[str, bytes]

@@ -12,7 +12,7 @@ from writing import ShardPlan, write_shard
 from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import full_output_refused
-from allranks_steps.images.image_data.shard_index import FILE, Index, Shard, write_index
+from allranks_steps.images.image_data.shards import FILE, Index, Shard, write_index
 
 UNFINISHED = ".unfinished"
 """File in the output while shards are written, so that a retried job knows what an earlier attempt has left."""

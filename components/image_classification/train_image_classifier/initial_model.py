@@ -12,9 +12,10 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModelForImageClassification, PretrainedConfig
 
 from allranks.errors import InputError, Problem
+from allranks.runtime.metrics.mlflow_pytorch import mlflow_pytorch
 from allranks_steps.images.classifier import ImageClassifier
-from allranks_steps.images.mlflow_model import load_model, read_info
 from allranks_steps.messages import first_line
+from allranks_steps.models.mlmodel import load_model, read_mlmodel
 
 HEAD = "classifier."
 """Prefix of the names of the head's parameters, in every image model of Transformers."""
@@ -45,8 +46,8 @@ class InitialModel:
 
 def of_mlflow(folder: Path) -> InitialModel:
     """Read the output `model` of a training. Raise InputError if the folder is not one."""
-    where, expected = "input initial_model", "the output `model` of train_image_classifier"
-    metadata = read_info(folder, where, expected).metadata or {}
+    where, fix = "input initial_model", "give the output `model` of train_image_classifier"
+    metadata = read_mlmodel(folder, where, fix, "pytorch").get("metadata") or {}
     try:
         settings = dict(metadata["config"])
         config = AutoConfig.for_model(settings.pop("model_type"), **settings)
@@ -56,8 +57,8 @@ def of_mlflow(folder: Path) -> InitialModel:
         height, width = preprocessing["network_size"]
     except (KeyError, TypeError, ValueError) as error:
         found = f"its metadata does not describe the network ({error!r})"
-        raise InputError(Problem(where, found, expected)) from None
-    weights = load_model(folder, where).state_dict()
+        raise InputError(Problem(where, found, fix=fix)) from None
+    weights = load_model(mlflow_pytorch(), folder, where).state_dict()
     network = {name.removeprefix("network."): value for name, value in weights.items() if name.startswith("network.")}
     return InitialModel(where, metadata.get("model"), config, network, classes, (height, width), mean, std)
 

@@ -13,21 +13,21 @@ from architecture import design, start_from
 from mixing import Mixing, mix
 from torch import Tensor, nn
 from torch.nn import functional
-from validation import validate
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import full_output_refused
 from allranks_steps.history import History, describe
 from allranks_steps.images.classifier import Architecture, blocks
+from allranks_steps.images.counting import count
 from allranks_steps.images.image_data.augmentation import Augmentation
 from allranks_steps.images.image_data.batches import Batch, Collate, ImageSamples, evaluation_loader, sampler
 from allranks_steps.images.image_data.decoding import Decoder
-from allranks_steps.images.image_data.images import ImageData
-from allranks_steps.images.image_data.open_data import kind, open_data
+from allranks_steps.images.image_data.images import ImageData, kind, open_data
 from allranks_steps.images.saving import save
+from allranks_steps.images.scores import scores
 from allranks_steps.loop import Loop
-from allranks_steps.models import no_model
+from allranks_steps.models.mlmodel import is_placeholder
 from allranks_steps.schedule import Schedule
 from allranks_steps.training_settings import parameter_groups, settings, total_steps
 from checks import check_batches, check_room, note_without_effect, steps_when_resumed
@@ -82,13 +82,13 @@ def train(ranks: runtime.Ranks) -> None:
     step = checkpoints.load(start_from=args.resume_from_checkpoint, start_from_name="input resume_from_checkpoint")
     if step and args.max_steps == -1:
         total = schedule.total = steps_when_resumed(args, step, total, loader, ranks)
-    count = min(loader.sampler.batch_size, data.count("train")) * args.gradient_accumulation_steps
-    about = describe(args, ranks, "image", parameters=parameter_count, samples_per_step=count)
+    samples = min(loader.sampler.batch_size, data.count("train")) * args.gradient_accumulation_steps
+    about = describe(args, ranks, "image", parameters=parameter_count, samples_per_step=samples)
     if ranks.is_main:
         name = architecture.config.model_type if initial else args.preset
         print(
             f"{name}: {parameter_count:,} parameters, {data.count('train'):,} images, {total} steps of "
-            f"{count} on {ranks.world_size} ranks by {args.strategy} in {args.precision}",
+            f"{samples} on {ranks.world_size} ranks by {args.strategy} in {args.precision}",
             flush=True,
         )
     images: Any = validation_loader(args, data, architecture, ranks)
@@ -100,8 +100,7 @@ def train(ranks: runtime.Ranks) -> None:
             pixels, target = mix(pixels, target, mixing, len(data.classes), random)
         if args.channels_last:
             pixels = pixels.contiguous(memory_format=torch.channels_last)
-        scores = training.model(pixels)
-        return functional.cross_entropy(scores, target, label_smoothing=args.label_smoothing_factor)
+        return functional.cross_entropy(training.model(pixels), target, label_smoothing=args.label_smoothing_factor)
 
     def is_due(step: int) -> bool:
         # Not at the very end of an epoch, but after its last step: a checkpoint in the middle of an accumulation would
@@ -111,6 +110,16 @@ def train(ranks: runtime.Ranks) -> None:
             step == total or bool(step % args.eval_steps == 0 if args.eval_steps else ends_epoch)
         )
 
+    def evaluate() -> dict[str, float] | None:
+        training.model.eval()
+        counts = count(training.model, images, len(data.classes), ranks, checkpoints.interrupted)
+        training.model.train()
+        if counts is None:
+            return None
+        found = scores(counts)
+        del found["count"]
+        return found
+
     Loop(
         ranks,
         training,
@@ -118,11 +127,11 @@ def train(ranks: runtime.Ranks) -> None:
         history,
         checkpoints,
         total=total,
-        samples_per_step=count,
+        samples_per_step=samples,
         logging_steps=args.logging_steps,
         loss=loss,
         is_due=is_due,
-        evaluate=lambda: validate(training.model, images, ranks, checkpoints.interrupted),
+        evaluate=evaluate,
         metric="accuracy",
         average=average,
     ).run(step)
@@ -196,7 +205,7 @@ def optimizer(args: argparse.Namespace, model: nn.Module) -> torch.optim.Optimiz
 
 def pass_on(args: argparse.Namespace, ranks: runtime.Ranks) -> None:
     """Write the model to start from as the output, unchanged, because there is no training image."""
-    if not args.initial_model or no_model.stands_in(args.initial_model):
+    if not args.initial_model or is_placeholder(args.initial_model):
         found = f"there is no training image in {args.data}, and no model to start from"
         raise InputError(Problem("input data", found, "images, or a model that can be passed on"))
     runtime.StepTimes(ranks, sample="image").write(args.history, strategy=args.strategy, launcher=ranks.launcher)

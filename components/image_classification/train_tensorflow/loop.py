@@ -61,7 +61,7 @@ def train(replicas: Replicas, args: Namespace) -> None:
         alone=replicas.saves_alone,
     )
     step = checkpoints.load(args.resume_from_checkpoint)
-    check_room(args, model, optimizer, replicas)
+    check_room(args, model, optimizer)
     replicas.metrics.log_params({name: value for name, value in vars(args).items() if not isinstance(value, Path)})
     steps = compiled(replicas, model, optimizer, args, len(description.classes))
     augmentation = Augmentation(args.max_shift, args.horizontal_flip)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,9 +9,6 @@ from typing import Any
 import tensorflow as tf
 
 from allranks.runtime.tensorflow import Training
-
-LONGEST = 16_384
-"""Bytes of the longest value that is broadcast."""
 
 
 class Replicas(ABC):
@@ -52,18 +48,6 @@ class Replicas(ABC):
     @abstractmethod
     def start_alike(self, variables: Sequence[Any]) -> None:
         """Give the variables the main process's values."""
-
-    def broadcast(self, value: Any) -> Any:
-        """Return the main process's value. value: what JSON can hold, up to some kilobytes"""
-        if self.world_size == 1:
-            return value
-        # The JSON as numbers, which the other processes leave 0, so that the sum is the main process's.
-        text = json.dumps(value).encode() if self.is_main else b""
-        if len(text) > LONGEST:
-            raise ValueError(f"a value of {len(text)} bytes is too long to broadcast, of at most {LONGEST}")
-        total = self._total_of_processes(tf.constant([*text, *[0] * (LONGEST - len(text))], tf.int32))
-        own_replicas = self.count // self.world_size
-        return json.loads(bytes(number // own_replicas for number in total.numpy().tolist()).rstrip(b"\0"))
 
     def wait_for_all(self) -> None:
         """Wait until every process has called this."""

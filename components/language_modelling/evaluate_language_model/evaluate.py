@@ -11,7 +11,7 @@ import torch
 from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks_steps.json_files import write_json
-from allranks_steps.text import causal_model
+from allranks_steps.text import model_folder
 from allranks_steps.text.prepared_text import read_description, read_tokenizer, read_tokens
 from allranks_steps.text.scoring import score, summarize
 from allranks_steps.text.windows import Scored
@@ -48,7 +48,7 @@ def evaluate(ranks: runtime.Ranks) -> None:
 
 def load(folder: Path, data: Path, dtype: torch.dtype) -> Any:
     """Load the model. Raise InputError if there is none, or its tokenizer is not that of the data."""
-    found, tokenizer = causal_model.open_causal(folder, "model")
+    found, tokenizer = model_folder.open_causal(folder, "model")
     known, used = tokenizer.get_vocab(), read_tokenizer(data).get_vocab()
     if known != used:
         raise InputError(
@@ -59,7 +59,7 @@ def load(folder: Path, data: Path, dtype: torch.dtype) -> Any:
                 fix="give the text that the model was trained on, or its tokenizer.json to prepare_text",
             )
         )
-    return causal_model.load(found, dtype)
+    return model_folder.load_causal(found, dtype)
 
 
 if __name__ == "__main__":

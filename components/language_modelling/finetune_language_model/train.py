@@ -19,7 +19,7 @@ from allranks.runtime.output_room import full_output_refused
 from allranks_steps.finetuning import records, tokens, trainer_settings, training
 from allranks_steps.finetuning.progress import Progress
 from allranks_steps.history import describe
-from allranks_steps.text import causal_model
+from allranks_steps.text import model_folder
 from allranks_steps.text.mlflow_model import GENERATION, LANGUAGE_MODEL, write_mlflow_model
 from allranks_steps.text.model_folder import ADAPTER, WITHIN, ModelFolder
 from allranks_steps.text.scoring import Record
@@ -28,7 +28,7 @@ from allranks_steps.text.scoring import Record
 def train(ranks: runtime.Ranks) -> None:
     args = trainer_settings.resolved(ranks)
     check(args, ranks)
-    folder, tokenizer = causal_model.open_causal(args.base_model, "base_model", args.max_seq_length)
+    folder, tokenizer = model_folder.open_causal(args.base_model, "base_model", args.max_seq_length)
 
     settings = trainer_settings.keywords(args, ranks)
     # Before the model is loaded: with ZeRO 3 its weights are then divided among the ranks as they are read.
@@ -37,7 +37,7 @@ def train(ranks: runtime.Ranks) -> None:
     train_dataset, eval_dataset = data(args, tokenizer, plain)
     model = load(folder, args, ranks)
     if args.method != "full":
-        adapters.check(args.lora_r, args.target_modules, model)
+        adapters.check(args.target_modules, model)
 
     samples = trainer_settings.step_size(args, ranks)
     progress = Progress(ranks, args.save_total_limit, "example", samples)
@@ -124,7 +124,7 @@ def load(folder: ModelFolder, args: Namespace, ranks: runtime.Ranks) -> Any:
         options["quantization_config"] = adapters.quantization(dtype)
     if args.strategy == "ddp" and ranks.device.type == "cuda":
         options["device_map"] = {"": ranks.device}
-    return causal_model.load(folder, dtype, **options)
+    return model_folder.load_causal(folder, dtype, **options)
 
 
 def saved_precision(args: Namespace) -> str:
@@ -159,7 +159,7 @@ def merged(trainer: Trainer, folder: ModelFolder, args: Namespace) -> Any:
     from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
     unset_hf_deepspeed_config()  # it would divide the weights among ranks that do not take part
-    base = causal_model.load(folder, getattr(torch, args.precision))
+    base = model_folder.load_causal(folder, getattr(torch, args.precision))
     return PeftModel.from_pretrained(base, args.adapter).merge_and_unload()
 
 

@@ -80,14 +80,19 @@ class Corpus:
 
 @dataclass
 class Reader:
-    """Read the documents of pieces. skipped: the number of files, or pieces of large files, that are no text."""
+    """Read the documents of pieces.
 
-    corpus: Corpus
+    root, text_field: of the corpus
+    skipped: the number of files, or pieces of large files, that are no text
+    """
+
+    root: Path
+    text_field: str
     skipped: Counter[str] = field(default_factory=Counter)
 
     def documents(self, piece: Piece) -> Iterator[Document]:
         """Yield the documents of a piece. Raise InputError if a line of JSON Lines has no text."""
-        file = self.corpus.root / piece.path
+        file = self.root / piece.path
         try:
             lines = list(_lines(file, piece))
         except OSError as error:
@@ -105,7 +110,7 @@ class Reader:
             self.skipped["binary" if text is None else "empty"] += 1
 
     def _field(self, file: Path, offset: int, line: bytes) -> str:
-        name = self.corpus.text_field
+        name = self.text_field
         try:
             text = json.loads(line)[name]
         except (ValueError, KeyError, TypeError) as error:

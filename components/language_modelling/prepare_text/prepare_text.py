@@ -66,7 +66,7 @@ def _limit(found: Corpus, args: Namespace) -> int:
     It is the fraction of all hashes, except in a corpus of so few documents that one split would be empty.
     """
     limit = int(args.validation_fraction * HASHES)
-    reader, lowest, highest, first = Reader(found), HASHES, -1, ""
+    reader, lowest, highest, first = Reader(found.root, found.text_field), HASHES, -1, ""
     for document in (document for piece in found.pieces for document in reader.documents(piece)):
         place, first = hashed(document.key, args.seed), first or document.key
         lowest, highest = min(lowest, place), max(highest, place)
@@ -86,8 +86,8 @@ def _write(args: Namespace, found: Corpus, tokenizer: Tokenizer, end: int, limit
     writers = {split: ShardWriter(args.text, split, dtype, args.shard_tokens) for split in SPLITS}
     counts = {split: np.zeros(size, np.int64) for split in SPLITS}
     bytes_, documents, skipped = Counter[str](), Counter[str](), Counter[str]()
-    task = encoding.Task(found, tokenizer.to_str(), end, args.seed, limit)
-    for part in encoding.encoded(task, args.num_workers):
+    task = encoding.Task(tokenizer.to_str(), end, args.seed, limit)
+    for part in encoding.encoded(found, task, args.num_workers):
         for split, tokens in part.tokens.items():
             writers[split].append(tokens)
             counts[split] += np.bincount(tokens, minlength=size)
@@ -114,7 +114,7 @@ def _write(args: Namespace, found: Corpus, tokenizer: Tokenizer, end: int, limit
 
 def _sample(found: Corpus, seed: int, limit: int) -> Iterator[str]:
     """Yield about LEARNED_FROM characters of training documents, from pieces that the seed chooses."""
-    remaining, reader = LEARNED_FROM, Reader(found)
+    remaining, reader = LEARNED_FROM, Reader(found.root, found.text_field)
     for piece in sorted(found.pieces, key=lambda piece: hashed(f"{piece.path}@{piece.start}", seed)):
         share = min(PIECE_SHARE, remaining)
         for document in reader.documents(piece):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from allranks.runtime import arguments
-from allranks_steps.models import control_outputs
 from allranks_steps.models.metric import Metric, baseline_of, read_metrics, value_of
-from allranks_steps.models.result import report
+from allranks_steps.models.results import report, write_control_outputs
 
 
 def main() -> None:
@@ -16,7 +15,7 @@ def main() -> None:
     baseline = baseline_of(metrics, args.metric, args.metrics)
     missed = not metric.reaches(value, args.target)
     improved = baseline is None or metric.exceeds(value, baseline, args.margin)
-    control_outputs.write(
+    write_control_outputs(
         {"value": (args.value, value), "missed": (args.missed, missed), "improved": (args.improved, improved)}
     )
     reached = "misses" if missed else "reaches"

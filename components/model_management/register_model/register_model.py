@@ -9,7 +9,7 @@ from allranks_steps.json_files import write_json
 from allranks_steps.models.metric import Metric, read_metrics, value_of
 from allranks_steps.models.mlmodel import read_mlmodel
 from allranks_steps.models.registry import register, require_address
-from allranks_steps.models.result import report
+from allranks_steps.models.results import report
 
 
 def register_if_good(args: Namespace) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from allranks.errors import InputError, Problem
 from allranks.runtime import arguments
-from allranks_steps.models import control_outputs
+from allranks_steps.models.results import write_control_outputs
 
 
 def numbers(text: str) -> list[float]:
@@ -36,7 +36,7 @@ def main() -> None:
     args = arguments()
     values = numbers(args.numbers)
     index = best(values, args.goal)
-    control_outputs.write({"index": (args.index, index), "value": (args.value, values[index])})
+    write_control_outputs({"index": (args.index, index), "value": (args.value, values[index])})
     print(f"the best of {len(values)} numbers is number {index}: {values[index]:.6g}")
 
 

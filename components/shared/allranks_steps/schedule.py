@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR
+if TYPE_CHECKING:
+    from torch.optim import Optimizer
+    from torch.optim.lr_scheduler import LambdaLR
 
 
 @dataclass
@@ -26,6 +28,8 @@ class Schedule:
 
     def __call__(self, optimizer: Optimizer) -> LambdaLR:
         """Return the schedule. Its state contains the step, but not the total number of steps."""
+        from torch.optim.lr_scheduler import LambdaLR  # which trainings with TensorFlow do not have
+
         return LambdaLR(optimizer, lambda step: self.factor(step))
 
     def factor(self, step: int) -> float:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from allranks.runtime.output_room import outputs_of_training, require_room
 from allranks.runtime.sockets import Ranks
-from allranks_steps.models.new_model import new_model
+from allranks_steps.models.mlmodel import new_model
 from allranks_steps.tables.prepared_table import Description
 
 BYTES_PER_LEAF = 115

@@ -1,4 +1,4 @@
-"""A model and its tokenizer in Hugging Face's format: find them in a folder, and read what is known before loading."""
+"""A model and its tokenizer in the format of Hugging Face: find, describe and load them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoConfig, AutoTokenizer
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging
 
 from allranks.errors import InputError, Problem
@@ -127,6 +128,40 @@ def load_weights(
         expected = "the weights of the whole model"
         raise InputError(Problem(f"input {folder.parameter}", found, expected, "give the folder of the whole model"))
     return model
+
+
+def open_causal(place: Path, parameter: str, max_seq_length: int = 0) -> tuple[ModelFolder, Any]:
+    """Return the folders of a model and its tokenizer. Raise InputError as `open_model` and `check_kind` do."""
+    folder, config, tokenizer = open_model(place, parameter, max_seq_length)
+    check_kind(folder, config)
+    return folder, tokenizer
+
+
+def check_kind(folder: ModelFolder, config: Any) -> None:
+    """Raise InputError if the model is not one that continues texts."""
+    architectures = tuple(getattr(config, "architectures", None) or ())
+    is_causal = any(name.endswith(("ForCausalLM", "LMHeadModel")) for name in architectures)
+    if type(config) not in AutoModelForCausalLM._model_mapping or (architectures and not is_causal):
+        found = f"{', '.join(architectures) or config.model_type}"
+        expected = "a causal language model, such as LlamaForCausalLM"
+        raise InputError(Problem(f"input {folder.parameter}", found, expected, "give a model that continues texts"))
+
+
+def load_causal(folder: ModelFolder, dtype: torch.dtype, **options: Any) -> Any:
+    """Load the model with an adapter that it may have, which is merged into the weights. Raise InputError as
+    `load_weights` does, which has the options."""
+    model = load_weights(AutoModelForCausalLM, folder, dtype=dtype, **options)
+    if folder.adapter is None:
+        return model
+    try:
+        from peft import PeftModel
+    except ImportError:
+        found = f"{folder.adapter}, and the environment has no peft"
+        raise InputError(
+            Problem(f"input {folder.parameter}", found, "a merged adapter", "fine-tune with merge=true")
+        ) from None
+
+    return PeftModel.from_pretrained(model, folder.adapter).merge_and_unload()
 
 
 def _unreadable(folder: ModelFolder, error: Exception) -> InputError:
