@@ -1,7 +1,5 @@
 """Notes on what limits the validity of the figures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """The HTML page: the main results, the charts, a table, and how the figures were measured."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import charts

@@ -1,7 +1,5 @@
 """Compute throughput, efficiency, cost, and where more instances stop paying."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The figures that compare trainings."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The collectives that are measured: each rank's input, the call, and the expected result on every rank."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

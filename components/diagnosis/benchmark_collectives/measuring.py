@@ -1,7 +1,5 @@
 """Check and time every collective at every size."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The HTML page: the verdict, bandwidth and time by size, and all figures."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Compare the bandwidth of an all-reduce with the expected bandwidth."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from allranks.hardware.sizes import Size

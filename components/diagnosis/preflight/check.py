@@ -1,7 +1,5 @@
 """Run only the checks that precede every training."""
 
-from __future__ import annotations
-
 import os
 
 from allranks import runtime

@@ -1,7 +1,5 @@
 """Record what the platform gave this process, in one file per rank."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

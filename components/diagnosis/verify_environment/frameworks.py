@@ -3,8 +3,6 @@
 Each takes its value from expect.yaml, returns findings, and records the versions that it saw in `facts`.
 """
 
-from __future__ import annotations
-
 import re
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed

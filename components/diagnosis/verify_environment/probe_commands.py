@@ -3,8 +3,6 @@
 No function raises.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -7,8 +7,6 @@ EXPECTATIONS is an expect.yaml, or the same as JSON, which needs no PyYAML. Exit
 It runs in images too that have nothing else of this project: it needs only the standard library and what it checks.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,20 +1,18 @@
 """Score a model on labelled images, each rank a part of them, and count every image exactly once."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 
 from loading import load
 
 from allranks import runtime
-from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import full_output_refused
 from allranks_steps.images.counting import count
 from allranks_steps.images.image_data.batches import evaluation_loader
 from allranks_steps.images.image_data.decoding import Decoder
 from allranks_steps.images.image_data.images import ImageData, kind, open_data
 from allranks_steps.images.scores import Counts, report, scores
+from allranks_steps.messages import bad_input
 from allranks_steps.models.mlmodel import is_placeholder
 
 
@@ -45,7 +43,7 @@ def read(args: argparse.Namespace) -> ImageData:
     data = open_data(runtime.stage(args.data) if kind(args.data) == "arrays" else args.data)
     if not data.count(args.split):
         present = ", ".join(split for split in data.splits if data.count(split)) or "none"
-        raise InputError(Problem("input split", f"no image in the split {args.split}", f"one of {present}"))
+        raise bad_input("input split", f"no image in the split {args.split}", f"one of {present}")
     return data
 
 

@@ -1,7 +1,5 @@
 """Load a classifier in MLflow's format. A model of another kind is refused with a message."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,10 +9,10 @@ import numpy as np
 import torch
 from torch import fx, nn
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError
 from allranks.runtime.metrics.mlflow_pytorch import mlflow_pytorch
 from allranks_steps.images.image_data.images import ImageData
-from allranks_steps.messages import first_line
+from allranks_steps.messages import bad_input, first_line
 from allranks_steps.models.mlmodel import load_model, read_mlmodel
 
 FIX = "give the output `model` of train_image_classifier, or another model that does the same"
@@ -110,4 +108,4 @@ def _fits(declared: tuple[int, ...], image: tuple[int, ...]) -> bool:
 
 
 def _problem(name: str, found: str, expected: str) -> InputError:
-    return InputError(Problem(f"input {name}", found, expected, FIX))
+    return bad_input(f"input {name}", found, expected, FIX)

@@ -1,7 +1,5 @@
 """Score a TensorFlow model on images, each rank a part of them, and count every image exactly once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allranks import runtime
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError
 from allranks.runtime import sockets
 from allranks_steps.images.prepared_images import Description, Images, read_checked
 from allranks_steps.images.scores import Counts, report
-from allranks_steps.messages import first_line
+from allranks_steps.messages import bad_input, first_line
 from allranks_steps.models.mlmodel import load_model, read_mlmodel
 
 FIX = "give the output `model` of train_tensorflow, or another model that does the same"
@@ -95,7 +93,7 @@ def count(
 
 
 def _problem(found: str, expected: str) -> InputError:
-    return InputError(Problem("input model", found, expected, FIX))
+    return bad_input("input model", found, expected, FIX)
 
 
 if __name__ == "__main__":

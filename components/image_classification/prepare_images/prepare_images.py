@@ -1,7 +1,5 @@
 """Read labelled images, divide them into training, validation and test sets, and write them as arrays."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The labelled images that have arrived, with digests of their content. Pixels are read on demand."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Select what is new for training, and what is held out, of labelled images that keep coming."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Select images for training, validation and testing from those that have arrived."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

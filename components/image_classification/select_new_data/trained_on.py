@@ -1,7 +1,5 @@
 """trained_on.json: every image that a model was trained on, by its content. It travels with the registered model."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The samples of a data set, which become samples of shards."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """Write a shard: a tar file that depends on its samples only."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from concurrent.futures import ThreadPoolExecutor

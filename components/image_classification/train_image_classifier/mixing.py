@@ -1,7 +1,5 @@
 """Mixup (Zhang et al. 2017) and CutMix (Yun et al. 2019): training images are mixed in pairs, and their labels too."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Train an image classifier on all available ranks, from one process to many instances."""
 
-from __future__ import annotations
-
 import argparse
 import shutil
 from typing import Any
@@ -15,7 +13,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from allranks import runtime
-from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import full_output_refused
 from allranks_steps.history import History, describe
 from allranks_steps.images.classifier import Architecture, blocks
@@ -27,6 +24,7 @@ from allranks_steps.images.image_data.images import ImageData, kind, open_data
 from allranks_steps.images.saving import save
 from allranks_steps.images.scores import scores
 from allranks_steps.loop import Loop
+from allranks_steps.messages import bad_input
 from allranks_steps.models.mlmodel import is_placeholder
 from allranks_steps.schedule import Schedule
 from allranks_steps.training_settings import parameter_groups, settings, total_steps
@@ -207,7 +205,7 @@ def pass_on(args: argparse.Namespace, ranks: runtime.Ranks) -> None:
     """Write the model to start from as the output, unchanged, because there is no training image."""
     if not args.initial_model or is_placeholder(args.initial_model):
         found = f"there is no training image in {args.data}, and no model to start from"
-        raise InputError(Problem("input data", found, "images, or a model that can be passed on"))
+        raise bad_input("input data", found, "images, or a model that can be passed on")
     runtime.StepTimes(ranks, sample="image").write(args.history, strategy=args.strategy, launcher=ranks.launcher)
     if ranks.is_main:
         with full_output_refused("output model", args.model):

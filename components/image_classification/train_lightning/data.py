@@ -1,7 +1,5 @@
 """The LightningDataModule: prepared images, divided over the ranks, resumable within an epoch."""
 
-from __future__ import annotations
-
 import argparse
 import functools
 from collections.abc import Callable, Iterator
@@ -14,9 +12,9 @@ from module import NO_LABEL
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, default_collate
 
-from allranks.errors import InputError, Problem
 from allranks_steps.images.image_data.augmentation import DRAWS, Augmentation, augment
 from allranks_steps.images.prepared_images import Images
+from allranks_steps.messages import bad_input
 
 
 class ImageDataset(Dataset[tuple[Tensor, Tensor]]):
@@ -91,7 +89,7 @@ class ResumableLoader(DataLoader[tuple[Tensor, Tensor]]):
         if state["batch_index"] and state["world_size"] != self._world_size:
             found = f"a checkpoint within an epoch of {state['world_size']} ranks, for {self._world_size}"
             fix = "train with as many ranks, or resume from a checkpoint at the end of an epoch"
-            raise InputError(Problem("input resume_from_checkpoint", found, "as many ranks", fix))
+            raise bad_input("input resume_from_checkpoint", found, "as many ranks", fix)
         self._batches.start = state["batch_index"]
 
 

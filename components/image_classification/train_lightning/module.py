@@ -1,7 +1,5 @@
 """The LightningModule: an image classifier."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

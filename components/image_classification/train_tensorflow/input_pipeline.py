@@ -1,7 +1,5 @@
 """The images of each step, by tf.data: the same for every division of a batch over replicas, and from any step on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +9,8 @@ import tensorflow as tf
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from allranks.errors import InputError, Problem
 from allranks_steps.images.prepared_images import Images
+from allranks_steps.messages import bad_input
 
 Indices = NDArray[np.int64]
 
@@ -41,7 +39,7 @@ class Plan:
         if not self.steps_per_epoch:
             found = f"{self.batch} on each of {self.replicas} devices, of {self.count} images"
             fix = "give a smaller batch, fewer devices or more images"
-            raise InputError(Problem("input per_device_train_batch_size", found, "a batch that can be filled", fix))
+            raise bad_input("input per_device_train_batch_size", found, "a batch that can be filled", fix)
         return max_steps if max_steps > 0 else num_train_epochs * self.steps_per_epoch
 
     def parts(self, start: int, replicas: Sequence[int]) -> Iterator[tuple[Indices, int]]:

@@ -1,7 +1,5 @@
 """The training loop of all replicas."""
 
-from __future__ import annotations
-
 import os
 from argparse import Namespace
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The optimizer: AdamW for gradients that are summed over the replicas, its learning rate, and its precision."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The devices that share a training, under a tf.distribute strategy."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The trained model in MLflow's format, and the space for it and the checkpoints."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path

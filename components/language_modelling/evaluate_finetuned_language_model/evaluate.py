@@ -1,7 +1,5 @@
 """Score a fine-tuned language model on held-out examples, each rank a part of them, and count each token once."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -10,9 +8,9 @@ import torch
 from datasets import Dataset
 
 from allranks import runtime
-from allranks.errors import InputError, Problem
 from allranks_steps.finetuning import records, tokens
 from allranks_steps.json_files import write_json
+from allranks_steps.messages import bad_input
 from allranks_steps.text import model_folder
 from allranks_steps.text.scoring import score, summarize
 
@@ -47,7 +45,7 @@ def figures(place: Path, parameter: str, part: Dataset, args: Namespace, ranks: 
     table = score(model, examples, args.per_device_eval_batch_size, ranks.device)
     if not table[:, 0].any():
         found = f"{args.max_seq_length}, after which no token of any record is scored"
-        raise InputError(Problem("input max_seq_length", found, "longer than the prompts", "make it larger"))
+        raise bad_input("input max_seq_length", found, "longer than the prompts", "make it larger")
     if is_preference:
         # The log-probability of each completion: minus its loss.
         margins = table[1::2, 1] - table[0::2, 1]

@@ -1,7 +1,5 @@
 """Score a text classifier on labelled texts, each rank a part of them, and count each text once."""
 
-from __future__ import annotations
-
 from sklearn.metrics import confusion_matrix
 
 from allranks import runtime

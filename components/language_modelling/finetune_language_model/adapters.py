@@ -1,7 +1,5 @@
 """Low-rank adapters: which layers get one, how many weights are trained, and merging."""
 
-from __future__ import annotations
-
 import importlib.util
 from argparse import Namespace
 from typing import Any
@@ -13,7 +11,8 @@ from transformers import BitsAndBytesConfig
 from transformers.pytorch_utils import Conv1D
 
 from allranks import runtime
-from allranks.errors import InputError, Problem
+from allranks.errors import Problem
+from allranks_steps.messages import bad_input
 
 ALL_LINEAR = "all-linear"
 
@@ -40,7 +39,7 @@ def check(target_modules: str, model: Any) -> None:
         found = f"{', '.join(unknown)}, which this model does not have"
         known = ", ".join(sorted({layer.rpartition(".")[2] for layer in layers}))
         expected = f"{ALL_LINEAR}, or names among {known}"
-        raise InputError(Problem("input target_modules", found, expected, "correct the names"))
+        raise bad_input("input target_modules", found, expected, "correct the names")
 
 
 def quantization(dtype: torch.dtype) -> BitsAndBytesConfig:

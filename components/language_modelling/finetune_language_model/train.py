@@ -1,7 +1,5 @@
 """Fine-tune a causal language model with Transformers, PEFT and TRL, on all ranks."""
 
-from __future__ import annotations
-
 import shutil
 from argparse import Namespace
 from typing import Any
@@ -19,6 +17,7 @@ from allranks.runtime.output_room import full_output_refused
 from allranks_steps.finetuning import records, tokens, trainer_settings, training
 from allranks_steps.finetuning.progress import Progress
 from allranks_steps.history import describe
+from allranks_steps.messages import bad_input
 from allranks_steps.text import model_folder
 from allranks_steps.text.mlflow_model import GENERATION, LANGUAGE_MODEL, write_mlflow_model
 from allranks_steps.text.model_folder import ADAPTER, WITHIN, ModelFolder
@@ -98,7 +97,7 @@ def examples(part: Dataset, parameter: str, args: Namespace, tokenizer: Any, set
     if is_preference != (args.objective == "dpo"):
         expected = "chosen and rejected for dpo; messages, text, or prompt and completion for sft"
         found = f"the columns {', '.join(part.column_names)} in {parameter}"
-        raise InputError(Problem("input objective", f"{args.objective}, and {found}", expected, "change one of both"))
+        raise bad_input("input objective", f"{args.objective}, and {found}", expected, "change one of both")
     tokenizing = tokens.Tokenizing(tokenizer, args.max_seq_length, args.completion_only_loss)
 
     def checked(record: Record, number: int) -> Record:
@@ -112,7 +111,7 @@ def examples(part: Dataset, parameter: str, args: Namespace, tokenizer: Any, set
         result = records.convert(part, tokenizing, ("input_ids", "labels")).filter(tokens.scored)
     if not len(result):
         found = f"{args.max_seq_length}, after which no token of any record in {parameter} is scored"
-        raise InputError(Problem("input max_seq_length", found, "longer than the prompts", "make it larger"))
+        raise bad_input("input max_seq_length", found, "longer than the prompts", "make it larger")
     return result
 
 

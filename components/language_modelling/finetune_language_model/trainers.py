@@ -1,7 +1,5 @@
 """TRL's trainers, with evaluations of all held-out examples."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any

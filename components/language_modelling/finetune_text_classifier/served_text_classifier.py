@@ -1,7 +1,5 @@
 """What MLflow loads: a classifier of texts. It needs no file but those of the model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

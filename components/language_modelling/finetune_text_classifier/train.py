@@ -1,7 +1,5 @@
 """Fine-tune a model to classify texts or pairs of texts, or to predict a number, on all ranks."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from pathlib import Path
 from typing import Any

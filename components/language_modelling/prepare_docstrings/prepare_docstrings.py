@@ -1,7 +1,5 @@
 """Write the documentation as data for fine-tuning: texts, conversations, preferences, labelled texts."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Sequence

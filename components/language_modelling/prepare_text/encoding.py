@@ -1,7 +1,5 @@
 """Encode the pieces of a corpus, in this process or in several."""
 
-from __future__ import annotations
-
 import functools
 import os
 from collections import Counter

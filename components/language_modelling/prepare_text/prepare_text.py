@@ -1,7 +1,5 @@
 """Read text files and write the folder of prepared text."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator
@@ -16,8 +14,8 @@ from numpy.typing import NDArray
 from shard_writer import ShardWriter
 from tokenizers import Tokenizer
 
-from allranks.errors import InputError, Problem
 from allranks.runtime import arguments
+from allranks_steps.messages import bad_input
 from allranks_steps.text.prepared_text import DESCRIPTION, SPLITS, TOKENIZER, Description, write_description
 
 LEARNED_FROM = 4_000_000
@@ -76,7 +74,7 @@ def _limit(found: Corpus, args: Namespace) -> int:
         raise corpus.no_text(found.root, args.pattern, f"{reader.skipped.total()} without text")
     if lowest == highest:
         fix = "give at least two: one is kept for validation"
-        raise InputError(Problem("input folder", f"{first} is the only text", fix=fix))
+        raise bad_input("input folder", f"{first} is the only text", fix=fix)
     return min(max(limit, lowest + 1), highest)
 
 

@@ -1,7 +1,5 @@
 """Let a language model continue a prompt, and write the texts to a file and to the log."""
 
-from __future__ import annotations
-
 import mlflow.pyfunc
 import torch
 

@@ -1,7 +1,5 @@
 """Model sizes from 3 million to 7 billion parameters, with the learning rate that suits them."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from dataclasses import dataclass
 

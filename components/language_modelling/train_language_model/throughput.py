@@ -1,7 +1,5 @@
 """Model FLOPs utilization: the floating-point operations that a training needs, over those that its devices can do."""
 
-from __future__ import annotations
-
 import torch
 from transformers import LlamaConfig
 

@@ -1,7 +1,5 @@
 """Compare a metric of an evaluation with a target and with the evaluation's baseline."""
 
-from __future__ import annotations
-
 from allranks.runtime import arguments
 from allranks_steps.models.metric import Metric, baseline_of, read_metrics, value_of
 from allranks_steps.models.results import report, write_control_outputs

@@ -1,7 +1,5 @@
 """Fetch the newest version of a registered model."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from pathlib import Path

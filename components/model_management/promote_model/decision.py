@@ -1,7 +1,5 @@
 """Decide whether a challenger replaces the champion."""
 
-from __future__ import annotations
-
 from allranks_steps.models.metric import Metric
 
 

@@ -1,7 +1,5 @@
 """Read a challenger's lineage from the input files, and make the tags of its version."""
 
-from __future__ import annotations
-
 import json
 import os
 from argparse import Namespace
@@ -9,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem
+from allranks_steps.messages import bad_input
 from allranks_steps.models.metric import baseline_of, read_metrics, value_of
 from allranks_steps.models.mlmodel import read_mlmodel
 
@@ -39,12 +37,12 @@ def read(args: Namespace) -> Compared:
     metrics = read_metrics(args.metrics)
     if "baseline" not in metrics:
         found = f"{args.metrics / 'metrics.json'} lacks baseline"
-        raise InputError(Problem("input metrics", found, fix="give the champion to the evaluation as its baseline"))
+        raise bad_input("input metrics", found, fix="give the champion to the evaluation as its baseline")
     champion = baseline_of(metrics, args.metric, args.metrics)
     version = document(args.champion / "champion.json", "champion` of get_champion", ("version",))["version"]
     if (champion is None) != (version is None):
         found = "they do not belong together: only one of them says that there is a champion"
-        raise InputError(Problem("inputs metrics and champion", found))
+        raise bad_input("inputs metrics and champion", found)
     return Compared(
         challenger=value_of(metrics, args.metric, args.metrics),
         champion=champion,
@@ -62,7 +60,7 @@ def selection_of(folder: Path, metrics: dict[str, Any]) -> dict[str, Any]:
     split, count = metrics.get("split"), metrics.get("count")
     if (split, count) != ("test", selection["held_out"]):
         found = f"{count} images of {split} were scored, and {selection['held_out']} are held out"
-        raise InputError(Problem("input metrics", found, "the metrics of the test split of the same selection"))
+        raise bad_input("input metrics", found, "the metrics of the test split of the same selection")
     return selection
 
 
@@ -75,7 +73,7 @@ def document(file: Path, output: str, keys: tuple[str, ...]) -> dict[str, Any]:
     except (OSError, ValueError, TypeError) as error:
         content, missing, found = {}, list(keys), f"{file} cannot be used: {error}"
     if missing:
-        raise InputError(Problem(f"input {file.stem}", found, fix=f"give the output `{output}"))
+        raise bad_input(f"input {file.stem}", found, fix=f"give the output `{output}")
     return content
 
 

@@ -1,7 +1,5 @@
 """Register a challenger if it is better than the champion."""
 
-from __future__ import annotations
-
 import os
 from argparse import Namespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Register a model if its metric reaches a threshold."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 
 from allranks.runtime import arguments

@@ -1,13 +1,11 @@
 """Find the best of the numbers that the iterations of a loop wrote."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence
 
-from allranks.errors import InputError, Problem
 from allranks.runtime import arguments
+from allranks_steps.messages import bad_input
 from allranks_steps.models.results import write_control_outputs
 
 
@@ -22,7 +20,7 @@ def numbers(text: str) -> list[float]:
         values = []
     if not values or not all(map(math.isfinite, values)):
         fix = "give a number output of a parallel_for loop, such as [0.91, 0.94]"
-        raise InputError(Problem("input numbers", f"{text!r} is not a list of finite numbers", "", fix))
+        raise bad_input("input numbers", f"{text!r} is not a list of finite numbers", "", fix)
     return values
 
 

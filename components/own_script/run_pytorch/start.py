@@ -1,7 +1,5 @@
 """Start a program of one's own under a launcher, or in this process if the platform starts every process."""
 
-from __future__ import annotations
-
 import os
 
 from launchers import LAUNCHERS, RANK

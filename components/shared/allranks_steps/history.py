@@ -1,7 +1,5 @@
 """The logged figures of a training, as a file: compare_trainings and compare_scaling read it."""
 
-from __future__ import annotations
-
 import resource
 import time
 from argparse import Namespace

@@ -1,7 +1,5 @@
 """JSON files that people read too."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

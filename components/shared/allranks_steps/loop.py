@@ -1,7 +1,5 @@
 """The loop of a training: its steps, and what is logged, evaluated and saved after them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A user's program: its file, its arguments, and the environment variables with the paths of its data and outputs."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re
@@ -10,7 +8,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from allranks.errors import InputError, Problem
+from allranks_steps.messages import bad_input
 
 SHOWN = 10
 """Maximum number of scripts in the error message if the script is missing."""
@@ -37,7 +35,7 @@ def command_line(args: argparse.Namespace) -> list[str]:
         arguments = shlex.split(args.arguments or "")
     except ValueError as error:
         found = f"{args.arguments!r}: {error}"
-        raise InputError(Problem("input arguments", found, "what a shell can split", "close the quotation")) from None
+        raise bad_input("input arguments", found, "what a shell can split", "close the quotation") from None
     for kind, names in (("INPUT", DATA), ("OUTPUT", OUTPUTS)):
         for name in names:
             if (path := getattr(args, name, None)) is not None:
@@ -62,7 +60,7 @@ def expanded(arguments: Sequence[str], variables: Mapping[str, str]) -> list[str
             found = f"{match[0]}, and the process has no variable {name}"
             expected = f"$RANK, $LOCAL_RANK, $WORLD_SIZE, or one of ${', $'.join(sorted(ports))}"
             fix = "connect the input of that name, or write $$ for a dollar sign"
-            raise InputError(Problem("input arguments", found, expected, fix))
+            raise bad_input("input arguments", found, expected, fix)
         return variables[name]
 
     return [_VARIABLE.sub(value, argument) for argument in arguments]
@@ -82,4 +80,4 @@ def _program(source: Path | None, script: str) -> str:
     expected = f"one of {shown}" if others else "a file in the folder of the input source"
     without_source = "connect the input source with your folder, or set the component's code to it"
     fix = "give its path from that folder on" if source else without_source
-    raise InputError(Problem("input script", found, expected, fix))
+    raise bad_input("input script", found, expected, fix)

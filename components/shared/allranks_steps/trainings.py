@@ -10,9 +10,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem
 from allranks.runtime.ranks.machines import Machine
 from allranks_steps.history import Point
+from allranks_steps.messages import bad_input
 
 
 @dataclass(frozen=True)
@@ -83,11 +83,11 @@ def read(file: Path, needed: Collection[str]) -> Training:
         points = sorted((_point(each, history, needed) for each in history["points"]), key=attrgetter("step"))
         training = _training(history, tuple(points), needed)
     except OSError as error:
-        raise InputError(Problem(str(file), f"cannot be read ({error.strerror})", expected)) from None
+        raise bad_input(str(file), f"cannot be read ({error.strerror})", expected) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(Problem(str(file), f"is not a history with what is compared ({error!r})", expected)) from None
+        raise bad_input(str(file), f"is not a history with what is compared ({error!r})", expected) from None
     if not points:
-        raise InputError(Problem(str(file), "has no point", "the history of a training that made at least one step"))
+        raise bad_input(str(file), "has no point", "the history of a training that made at least one step")
     return training
 
 

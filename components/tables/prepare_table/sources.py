@@ -1,8 +1,6 @@
 """Where tables come from: scikit-learn, or a folder of CSV or Parquet files. Batches of rows, which may be read
 repeatedly."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from allranks.errors import InputError, Problem
-from allranks_steps.messages import first_line
+from allranks_steps.messages import bad_input, first_line
 from allranks_steps.tables.prepared_table import CLASSIFICATION, REGRESSION, open_files
 
 LABEL = "label"
@@ -41,7 +38,7 @@ class Source:
         try:
             yield from self.rows.to_batches()
         except (OSError, pa.ArrowInvalid) as error:
-            raise InputError(Problem("input folder", first_line(error))) from None
+            raise bad_input("input folder", first_line(error)) from None
 
 
 def open_source(args: Namespace) -> Source:
@@ -50,7 +47,7 @@ def open_source(args: Namespace) -> Source:
         return _from_scikit_learn(args.source, args.row_count, args.feature_count, args.seed)
     if args.folder is None:
         expected = "a folder with CSV or Parquet files"
-        raise InputError(Problem("input folder", "it is not given, and source is 'folder'", expected))
+        raise bad_input("input folder", "it is not given, and source is 'folder'", expected)
     return Source(open_files(args.folder, "input folder"), args.label_column, args.task)
 
 

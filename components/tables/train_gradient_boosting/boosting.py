@@ -1,7 +1,5 @@
 """What happens after each iteration: evaluation, logging, checkpoints, early stopping, and the end for an eviction."""
 
-from __future__ import annotations
-
 import time
 from argparse import Namespace
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """LightGBM's own network: every rank connects to every other one, at ports that are free there."""
 
-from __future__ import annotations
-
 import ipaddress
 import signal
 import socket

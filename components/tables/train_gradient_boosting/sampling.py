@@ -1,15 +1,13 @@
 """What LightGBM draws at random, as a function of the iteration, so that a resumed training draws what an uninterrupted
 one does. LightGBM itself begins with its first draw again."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
 import lightgbm
 import numpy as np
 
-from allranks.errors import InputError, Problem
+from allranks_steps.messages import bad_input
 
 FRACTIONS = ("bagging_fraction", "pos_bagging_fraction", "neg_bagging_fraction")
 """Fractions of the rows that a tree is built from: of all rows, and of each of two classes."""
@@ -38,12 +36,10 @@ def check_resumable(parameters: Mapping[str, Any]) -> None:
         value = str(parameters.get(name, "")).lower()
         if value in values:
             found = f"{name}={value}, with which an evicted training cannot resume: {values[value]}"
-            raise InputError(Problem("input params", found, f"another {name}", "leave it out"))
+            raise bad_input("input params", found, f"another {name}", "leave it out")
     if _is_true(parameters, "use_quantized_grad", False) and _is_true(parameters, "stochastic_rounding", True):
         found = "use_quantized_grad, with which an evicted training rounds otherwise than an uninterrupted one"
-        raise InputError(
-            Problem("input params", found, "stochastic_rounding=false with it", "add stochastic_rounding=false")
-        )
+        raise bad_input("input params", found, "stochastic_rounding=false with it", "add stochastic_rounding=false")
 
 
 def check_rows(parameters: Mapping[str, Any], rows: int) -> None:
@@ -52,7 +48,7 @@ def check_rows(parameters: Mapping[str, Any], rows: int) -> None:
         if rows * fraction < LEAST_ROWS:
             found = f"{fraction:g} of the {rows} rows of a rank"
             fix = f"set a larger {name}, give more rows, or take fewer instances"
-            raise InputError(Problem(name, found, f"at least {LEAST_ROWS} rows", fix))
+            raise bad_input(name, found, f"at least {LEAST_ROWS} rows", fix)
 
 
 class Sampling:

@@ -1,7 +1,5 @@
 """The trained model in MLflow's format, its size, and its feature importance."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections.abc import Mapping
 from importlib.metadata import version

@@ -1,7 +1,5 @@
 """The metrics of the validation rows of all ranks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Charts by matplotlib as SVG: inline in a page, in its font and colours, or as a file of their own."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A page: its frame, style, figures and table. It needs no network, and follows the reader's light or dark mode."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A model that classifies texts, or that predicts a number for them: load it, and score it on all ranks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a training by Transformers' Trainer reports, and how it survives an eviction."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import asdict
@@ -12,9 +10,9 @@ from torch import distributed
 from transformers import TrainerCallback
 
 from allranks import runtime
-from allranks.errors import InputError, Problem
 from allranks.runtime.clean_exit import Eviction
 from allranks_steps.history import History, peak_memory
+from allranks_steps.messages import bad_input
 
 COMPLETE = "complete.json"
 """The file that makes a checkpoint's folder one from which a training can resume."""
@@ -115,7 +113,7 @@ def resume_from(own: Path, given: Path | None, ranks: runtime.Ranks) -> str | No
     distributed.broadcast_object_list(found, src=0)
     if found[0] is None and given is not None:
         expected = "the output `checkpoints` of this component"
-        raise InputError(Problem("input resume_from_checkpoint", f"no checkpoint in {given}", expected, "give it"))
+        raise bad_input("input resume_from_checkpoint", f"no checkpoint in {given}", expected, "give it")
     if found[0] is not None and ranks.is_main:
         runtime.note(f"resuming from {found[0]}")
     return found[0]

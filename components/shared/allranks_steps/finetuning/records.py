@@ -1,7 +1,5 @@
 """The examples of a fine-tuning as they are in files: conversations, texts, prompts with completions, preferences."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from argparse import Namespace
@@ -12,7 +10,8 @@ from typing import Any
 import datasets
 from datasets import Dataset
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError
+from allranks_steps.messages import bad_input
 
 FORMATS = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}
 """The builder of the library datasets for each suffix."""
@@ -32,7 +31,7 @@ def read(source: Path, parameter: str) -> Dataset:
     if len(kinds) != 1 or None in kinds:
         found = ", ".join(sorted({file.suffix or file.name for file in files})) or "no such file"
         expected = "files of one kind: JSONL, parquet or CSV"
-        raise InputError(Problem(f"input {parameter}", f"{source}: {found}", expected, "give such a file or folder"))
+        raise bad_input(f"input {parameter}", f"{source}: {found}", expected, "give such a file or folder")
     filled = [str(file) for file in files if file.stat().st_size]
     try:
         records = (
@@ -41,9 +40,9 @@ def read(source: Path, parameter: str) -> Dataset:
     except (datasets.exceptions.DatasetGenerationError, ValueError) as error:
         reason = " ".join(str(error.__cause__ or error).split())[:300]
         expected = "records with the same columns in every file"
-        raise InputError(Problem(f"input {parameter}", f"{source}: {reason}", expected, "correct the file")) from error
+        raise bad_input(f"input {parameter}", f"{source}: {reason}", expected, "correct the file") from error
     if not len(records):
-        raise InputError(Problem(f"input {parameter}", f"no record in {source}", "at least one", "give more data"))
+        raise bad_input(f"input {parameter}", f"no record in {source}", "at least one", "give more data")
     return records
 
 
@@ -55,7 +54,7 @@ def split(records: Dataset, fraction: float, seed: int) -> tuple[Dataset, Datase
     held_out = max(1, round(fraction * len(records)))
     if held_out >= len(records):
         found = f"{held_out} of {len(records)} records held out"
-        raise InputError(Problem("input validation_fraction", found, "records to train on", "make it smaller"))
+        raise bad_input("input validation_fraction", found, "records to train on", "make it smaller")
     parts = records.train_test_split(held_out, seed=seed)
     return parts["train"], parts["test"]
 
@@ -85,13 +84,11 @@ def convert(records: Dataset, function: Callable[[Record, int], Record], columns
 
 def too_few(count: int, needed: int, what: str) -> InputError:
     """Return the InputError for fewer examples than one step of all ranks takes."""
-    return InputError(
-        Problem(
-            where="input data",
-            found=f"{count} {what}",
-            expected=f"at least {needed}: per_device_train_batch_size x gradient_accumulation_steps x ranks",
-            fix="give more data, or make per_device_train_batch_size smaller",
-        )
+    return bad_input(
+        "input data",
+        f"{count} {what}",
+        f"at least {needed}: per_device_train_batch_size x gradient_accumulation_steps x ranks",
+        "give more data, or make per_device_train_batch_size smaller",
     )
 
 

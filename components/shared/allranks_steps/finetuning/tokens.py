@@ -9,8 +9,6 @@ A record is one of these, by its columns:
                               both are conversations, and the messages that they begin with alike are the prompt.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +16,7 @@ from typing import Any
 
 from jinja2 import TemplateError
 
-from allranks.errors import InputError, Problem
+from allranks_steps.messages import bad_input
 from allranks_steps.text.scoring import IGNORED, Record
 
 COLUMNS = (("messages",), ("prompt", "completion"), ("text",))
@@ -57,7 +55,7 @@ class Tokenizing:
             messages = _messages(record["messages"], f"{where}, messages")
             answers = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
             if not answers:
-                raise InputError(Problem(where, "no message of the role assistant", "an answer to learn", "add one"))
+                raise bad_input(where, "no message of the role assistant", "an answer to learn", "add one")
             return self._conversation(messages, answers, where)
         return self.completion(record.get("prompt"), record.get("completion"), where)
 
@@ -99,7 +97,7 @@ class Tokenizing:
         except (TemplateError, ValueError, TypeError) as error:
             fix = "give a chat template that knows these messages, or correct them"
             expected = "messages that the chat template can render"
-            raise InputError(Problem(f"input chat_template ({where})", str(error), expected, fix)) from error
+            raise bad_input(f"input chat_template ({where})", str(error), expected, fix) from error
         return list(rendered["input_ids"])
 
     def _ids(self, text: str) -> list[int]:
@@ -127,7 +125,7 @@ def columns_of(names: Sequence[str]) -> tuple[str, ...]:
             return columns
     expected = "messages; prompt and completion; text; or prompt, chosen and rejected"
     found = f"the columns {', '.join(names)}"
-    raise InputError(Problem("input data", found, expected, "rename the columns, or give other data"))
+    raise bad_input("input data", found, expected, "rename the columns, or give other data")
 
 
 def with_prompt(record: Record) -> Record:
@@ -151,7 +149,7 @@ def set_chat_template(tokenizer: Any, template: Path | None, *, needed: bool) ->
     elif needed and not tokenizer.chat_template:
         found = "none, and the model's tokenizer has none"
         fix = "give a Jinja file, or a model that was made for conversations"
-        raise InputError(Problem("input chat_template", found, "a template that renders messages", fix))
+        raise bad_input("input chat_template", found, "a template that renders messages", fix)
 
 
 def conversational(record: Record) -> bool:
@@ -161,7 +159,7 @@ def conversational(record: Record) -> bool:
 
 def _text(value: Any, where: str) -> str:
     if not isinstance(value, str) or not value:
-        raise InputError(Problem(where, repr(value)[:80], "a text that is not empty", "correct the record"))
+        raise bad_input(where, repr(value)[:80], "a text that is not empty", "correct the record")
     return value
 
 
@@ -169,7 +167,7 @@ def _messages(value: Any, where: str) -> list[Message]:
     valid = isinstance(value, list) and value and all(_is_message(message) for message in value)
     if not valid:
         expected = 'a list of {"role": "...", "content": "..."}, or a text for both prompt and completion'
-        raise InputError(Problem(where, repr(value)[:80], expected, "correct the record"))
+        raise bad_input(where, repr(value)[:80], expected, "correct the record")
     return [{"role": message["role"], "content": message["content"]} for message in value]
 
 

@@ -1,7 +1,5 @@
 """The settings of Transformers' Trainer for the inputs that every fine-tuning has."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from typing import Any
 
@@ -9,10 +7,11 @@ import torch
 
 from allranks import runtime
 from allranks.contract import world
-from allranks.errors import InputError, Problem
+from allranks.errors import Problem
 from allranks.runtime.output_room import outputs_of_training, require_room
 from allranks.runtime.strategies import deepspeed_config, deepspeed_file
 from allranks.runtime.strategies.deepspeed_config import SCHEDULE_PARAMETERS
+from allranks_steps.messages import bad_input
 
 FLOAT32_BYTES = 4
 CHECKPOINT_VALUES = 3
@@ -104,13 +103,11 @@ def check_world(world_size: int, ranks: runtime.Ranks) -> None:
     """Raise InputError if the Trainer would not train on all ranks together, or with the full batch."""
     world.require_all(runtime.detect())
     if world_size != ranks.world_size:
-        raise InputError(
-            Problem(
-                where=f"rank {ranks.rank} of {ranks.world_size} (launcher {ranks.launcher})",
-                found=f"Transformers would train {'alone' if world_size == 1 else f'on {world_size} ranks'}",
-                expected=f"one training on {ranks.world_size} ranks",
-                fix="leave ACCELERATE_USE_CPU to allranks, or set it to true where there are no GPUs",
-            )
+        raise bad_input(
+            f"rank {ranks.rank} of {ranks.world_size} (launcher {ranks.launcher})",
+            f"Transformers would train {'alone' if world_size == 1 else f'on {world_size} ranks'}",
+            f"one training on {ranks.world_size} ranks",
+            "leave ACCELERATE_USE_CPU to allranks, or set it to true where there are no GPUs",
         )
 
 

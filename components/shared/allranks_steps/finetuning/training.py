@@ -1,7 +1,5 @@
 """A training by Transformers' Trainer, from its settings to its outputs, as every fine-tuning has it."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,8 +8,8 @@ from typing import Any
 from transformers import Trainer
 
 from allranks import runtime
-from allranks.errors import InputError, Problem
 from allranks_steps.finetuning.progress import EvaluationEnded, Progress, resume_from
+from allranks_steps.messages import bad_input
 from allranks_steps.text.scoring import Record
 
 
@@ -60,7 +58,7 @@ def run(trainer: Trainer, progress: Progress, args: Namespace, ranks: runtime.Ra
         if "DeepSpeed config" not in str(error):
             raise
         found = " ".join(str(error).split())
-        raise InputError(Problem("input deepspeed", found, "the same values", 'write "auto" in the file')) from error
+        raise bad_input("input deepspeed", found, "the same values", 'write "auto" in the file') from error
     progress.end_if_evicted()
     if trainer.eval_dataset is not None:
         metrics = _last_evaluation(trainer)

@@ -1,7 +1,5 @@
 """An image model of Transformers that takes raw pixels, and returns a score for each class."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Count what a model scores on labelled images, over all ranks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,7 +1,5 @@
 """The trained model in MLflow's format: a graph with its weights, which loads without this code."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

@@ -1,7 +1,5 @@
 """Where labelled images come from: scikit-learn, or a folder with one sub-folder for each class, named by the class."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,14 +1,13 @@
 """A metric of an evaluation, and which of two of its values is better."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError
+from allranks_steps.messages import bad_input
 
 ROUNDING = 1e-9
 """Tolerance for rounding errors, such as in differences of fractions."""
@@ -77,4 +76,4 @@ def baseline_of(metrics: dict[str, Any], name: str, folder: Path) -> float | Non
 
 
 def _problem(found: str, expected: str = "", fix: str = "") -> InputError:
-    return InputError(Problem("input metrics", found, expected, fix))
+    return bad_input("input metrics", found, expected, fix)

@@ -1,7 +1,5 @@
 """A model in MLflow's format: an input of a step, a new output, or a placeholder where there is none."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile
@@ -10,10 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import full_output_refused
 from allranks_steps.json_files import write_json
-from allranks_steps.messages import first_line
+from allranks_steps.messages import bad_input, first_line
 
 PLACEHOLDER = "no_model.json"
 """The file of a placeholder, because Azure ML's storage holds only files: an empty folder does not exist there."""
@@ -32,17 +29,17 @@ def read_mlmodel(folder: Path, where: str = "input model", fix: str = "", flavor
         f"a model of MLflow's flavor {flavor}" if flavor else "a model in MLflow's format",
     )
     if not file.is_file():
-        raise InputError(Problem(where, f"{folder} holds no file MLmodel", expected, fix))
+        raise bad_input(where, f"{folder} holds no file MLmodel", expected, fix)
     try:
         described = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError):
         described = None
     flavors = described.get("flavors") if isinstance(described, dict) else None
     if not isinstance(flavors, dict) or not flavors:
-        raise InputError(Problem(where, f"{file} names no flavors, so it describes no model", expected, fix))
+        raise bad_input(where, f"{file} names no flavors, so it describes no model", expected, fix)
     if flavor and flavor not in flavors:
         kinds = ", ".join(kind for kind in flavors if kind != "python_function") or "another kind"
-        raise InputError(Problem(where, f"a model of the flavor {kinds}", expected, fix))
+        raise bad_input(where, f"a model of the flavor {kinds}", expected, fix)
     return dict(described)
 
 
@@ -56,7 +53,7 @@ def load_model(flavor: Any, folder: Path, where: str = "input model", fix: str =
         return flavor.load_model(str(folder))
     except Exception as error:  # loading runs code of the model
         found = f"{folder} cannot be loaded: {first_line(error)}"
-        raise InputError(Problem(where, found, "a whole model", fix)) from error
+        raise bad_input(where, found, "a whole model", fix) from error
 
 
 @contextmanager

@@ -7,8 +7,6 @@ pipeline also reads a control output from the run's properties, where mldesigner
 job, which can be read without a download. A script that uses MLflow anyway sets only the tag, here and there.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

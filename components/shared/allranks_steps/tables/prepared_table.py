@@ -11,8 +11,6 @@ Training data from elsewhere need no table.json: a folder with the sub-folders t
 CSV, is described by the component's parameters.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -22,9 +20,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from allranks.errors import InputError, Problem
 from allranks_steps.json_files import write_json
-from allranks_steps.messages import first_line
+from allranks_steps.messages import bad_input, first_line
 
 SPLITS = ("train", "validation", "test")
 DESCRIPTION = "table.json"
@@ -77,7 +74,7 @@ def read_description(folder: Path) -> Description | None:
         return None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         found = f"{file} is damaged: {error!r}"
-        raise InputError(Problem("input data", found, fix="run prepare_table again")) from None
+        raise bad_input("input data", found, fix="run prepare_table again") from None
 
 
 def column_names(text: str | None) -> tuple[str, ...]:
@@ -97,12 +94,12 @@ def open_files(folder: Path, where: str = "input data") -> pads.Dataset:
     found = {kind: files for kind, files in kinds.items() if files}
     if len(found) != 1:
         what = "no file that ends with .parquet or .csv" if not found else "Parquet and CSV files"
-        raise InputError(Problem(where, f"{folder} holds {what}", "a folder with files of one kind"))
+        raise bad_input(where, f"{folder} holds {what}", "a folder with files of one kind")
     ((kind, files),) = found.items()
     try:
         return pads.dataset(files, format=kind)
     except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(Problem(where, f"{folder}: {first_line(error)}")) from None
+        raise bad_input(where, f"{folder}: {first_line(error)}") from None
 
 
 def read_rows(folder: Path, split: str, description: Description, rank: int, world_size: int) -> pa.Table:
@@ -126,7 +123,7 @@ def read_share(rows: pads.Dataset, columns: list[str], rank: int, world_size: in
     missing = [name for name in columns if name not in rows.schema.names]
     if missing:
         expected = f"one of {', '.join(rows.schema.names[:20])}"
-        raise InputError(Problem(where, f"there is no column {missing[0]!r}", expected))
+        raise bad_input(where, f"there is no column {missing[0]!r}", expected)
     try:
         pieces = list(_pieces(rows))
         total = sum(count for _, count in pieces)
@@ -139,7 +136,7 @@ def read_share(rows: pads.Dataset, columns: list[str], rank: int, world_size: in
                 tables.append(table.slice(low, high - low))
             start += count
     except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(Problem(where, first_line(error))) from None
+        raise bad_input(where, first_line(error)) from None
     return pa.concat_tables(tables) if tables else rows.schema.empty_table().select(columns)
 
 

@@ -1,7 +1,5 @@
 """Transformers' Llama, trained by a loss that never holds the scores of all tokens at once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Language models in MLflow's format: their files, and the code that serves them without this project."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """A model and its tokenizer in the format of Hugging Face: find, describe and load them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +10,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging
 
 from allranks.errors import InputError, Problem
+from allranks_steps.messages import bad_input
 
 WITHIN = "artifacts/huggingface"
 """The folder of the model's files within the MLflow models of this project."""
@@ -52,7 +51,7 @@ def find(folder: Path, parameter: str) -> ModelFolder:
     weights, tokenizer = _shallowest(root, "config.json"), _shallowest(root, "tokenizer_config.json")
     if weights is None or tokenizer is None:
         found = f"no {'config.json' if weights is None else 'tokenizer_config.json'} in {folder}"
-        raise InputError(Problem(f"input {parameter}", found, _EXPECTED, "give the folder of such a model"))
+        raise bad_input(f"input {parameter}", found, _EXPECTED, "give the folder of such a model")
     adapter = weights / ADAPTER
     return ModelFolder(parameter, weights, tokenizer, adapter if adapter.is_dir() else None)
 
@@ -78,7 +77,7 @@ def read_tokenizer(folder: ModelFolder) -> Any:
         if tokenizer.eos_token is None:
             expected = "a padding token, or an end token to pad with"
             fix = "set pad_token in tokenizer_config.json"
-            raise InputError(Problem(f"input {folder.parameter}", "a tokenizer without both", expected, fix))
+            raise bad_input(f"input {folder.parameter}", "a tokenizer without both", expected, fix)
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
 
@@ -126,7 +125,7 @@ def load_weights(
     if missing := sorted(name for name in report["missing_keys"] if not may_miss(model, name)):
         found = f"no weights for {', '.join(missing[:3])} in {folder.weights}"
         expected = "the weights of the whole model"
-        raise InputError(Problem(f"input {folder.parameter}", found, expected, "give the folder of the whole model"))
+        raise bad_input(f"input {folder.parameter}", found, expected, "give the folder of the whole model")
     return model
 
 
@@ -144,7 +143,7 @@ def check_kind(folder: ModelFolder, config: Any) -> None:
     if type(config) not in AutoModelForCausalLM._model_mapping or (architectures and not is_causal):
         found = f"{', '.join(architectures) or config.model_type}"
         expected = "a causal language model, such as LlamaForCausalLM"
-        raise InputError(Problem(f"input {folder.parameter}", found, expected, "give a model that continues texts"))
+        raise bad_input(f"input {folder.parameter}", found, expected, "give a model that continues texts")
 
 
 def load_causal(folder: ModelFolder, dtype: torch.dtype, **options: Any) -> Any:
@@ -157,9 +156,7 @@ def load_causal(folder: ModelFolder, dtype: torch.dtype, **options: Any) -> Any:
         from peft import PeftModel
     except ImportError:
         found = f"{folder.adapter}, and the environment has no peft"
-        raise InputError(
-            Problem(f"input {folder.parameter}", found, "a merged adapter", "fine-tune with merge=true")
-        ) from None
+        raise bad_input(f"input {folder.parameter}", found, "a merged adapter", "fine-tune with merge=true") from None
 
     return PeftModel.from_pretrained(model, folder.adapter).merge_and_unload()
 
@@ -167,7 +164,7 @@ def load_causal(folder: ModelFolder, dtype: torch.dtype, **options: Any) -> Any:
 def _unreadable(folder: ModelFolder, error: Exception) -> InputError:
     """Return the InputError for a model whose files cannot be read."""
     reason = " ".join(str(error).split())[:300]
-    return InputError(Problem(f"input {folder.parameter}", f"{folder.weights}: {reason}", _EXPECTED, "give another"))
+    return bad_input(f"input {folder.parameter}", f"{folder.weights}: {reason}", _EXPECTED, "give another")
 
 
 def _shallowest(root: Path, name: str) -> Path | None:

@@ -9,8 +9,6 @@ The documents of a split follow each other, each ending with the end token. The 
 the ranks and loader workers of an instance share their pages, and a corpus may be larger than the memory.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from bisect import bisect_right
@@ -25,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError
 from allranks_steps.json_files import write_json
+from allranks_steps.messages import bad_input
 
 SPLITS = ("train", "validation")
 DESCRIPTION = "description.json"
@@ -162,4 +161,4 @@ def _checksum(file: Path) -> str:
 
 
 def _unusable(found: str, fix: str = "run prepare_text again") -> InputError:
-    return InputError(Problem("input data", found, fix=fix))
+    return bad_input("input data", found, fix=fix)

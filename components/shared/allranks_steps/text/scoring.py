@@ -1,7 +1,5 @@
 """Score examples on all ranks: each example once, also where a forward pass is a collective."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

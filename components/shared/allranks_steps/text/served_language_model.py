@@ -1,7 +1,5 @@
 """What MLflow loads: a language model that answers or continues prompts. It needs no file but those of the model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Windows of tokens: input sequences and their targets."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Protocol
 

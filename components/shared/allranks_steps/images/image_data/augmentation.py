@@ -4,8 +4,6 @@ Everything random about an image is drawn when it is loaded, from the seed, the 
 image changes in the same way on whichever rank, in whichever batch, and on a loader worker as on a GPU.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Batches of images of one size, prepared by loader workers or in the training's own process."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

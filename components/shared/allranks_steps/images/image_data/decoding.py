@@ -1,7 +1,5 @@
 """Decode image files to arrays of one size."""
 
-from __future__ import annotations
-
 import io
 import math
 from collections.abc import Callable, Iterator, Sequence

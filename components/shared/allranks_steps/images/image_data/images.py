@@ -1,7 +1,5 @@
 """Image data of any form: what the forms have in common, and how a folder is opened."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

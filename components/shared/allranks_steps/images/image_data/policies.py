@@ -5,8 +5,6 @@ TrivialAugment applies one operation to an image, with a random strength. RandAu
 out of 30. Operations on colours follow those that move pixels, whatever their order, so that pixels are sampled once.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -5,8 +5,6 @@ name up to the first dot are one sample. Of an image: KEY.jpg (or another image 
 class as text, and KEY.json with the name that the file had.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
