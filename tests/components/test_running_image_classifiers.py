@@ -133,7 +133,7 @@ def test_a_folder_of_transformers_is_fine_tuned_with_a_new_head(digits: Path, tm
     ended = train(digits, tmp_path, *options)
     assert ended.codes == [0], ended.errors
     assert "its head is trained from the beginning" in ended.output
-    from allranks.runtime.metrics.mlflow_pytorch import mlflow_pytorch
+    from allranks.runtime.metrics.tracking import mlflow_pytorch
 
     model = mlflow_pytorch().load_model(str(tmp_path / "model"))
     assert model(torch.zeros(3, 1, 8, 8, dtype=torch.uint8)).shape == (3, 10)

@@ -10,7 +10,7 @@ import torch
 from torch import fx, nn
 
 from allranks.errors import InputError
-from allranks.runtime.metrics.mlflow_pytorch import mlflow_pytorch
+from allranks.runtime.metrics.tracking import mlflow_pytorch
 from allranks_steps.images.image_data.images import ImageData
 from allranks_steps.messages import bad_input, first_line
 from allranks_steps.models.mlmodel import load_model, read_mlmodel

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForImageClassification, PretrainedConfig
 
-from allranks.runtime.metrics.mlflow_pytorch import mlflow_pytorch
+from allranks.runtime.metrics.tracking import mlflow_pytorch
 from allranks_steps.images.classifier import ImageClassifier
 from allranks_steps.messages import bad_input, first_line
 from allranks_steps.models.mlmodel import load_model, read_mlmodel

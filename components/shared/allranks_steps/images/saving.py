@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from allranks.runtime.metrics.mlflow_pytorch import installed_requirements, mlflow_pytorch
+from allranks.runtime.metrics.tracking import installed_requirements, mlflow_pytorch
 from allranks_steps.images.classifier import Architecture, ImageClassifier
 from allranks_steps.models.mlmodel import new_model
 

@@ -22,9 +22,9 @@ from torch.distributed.checkpoint import state_dict_saver
 from allranks.errors import InputError, Problem
 from allranks.runtime import tensors
 from allranks.runtime.checkpoints import manifest, random_states, reading, state, writing
-from allranks.runtime.checkpoints.background_save import WRITE_SECONDS, BackgroundSave, not_written
 from allranks.runtime.checkpoints.manifest import Entry, Manifest
 from allranks.runtime.checkpoints.staging import StagingMemory
+from allranks.runtime.checkpoints.writing import WRITE_SECONDS, BackgroundSave, not_written
 from allranks.runtime.clean_exit import Evicted, Eviction
 from allranks.runtime.notes import note
 from allranks.runtime.ranks.agreement import Agreement

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat, TypeAlias
 
 from allranks.contract import report
-from allranks.runtime.metrics.mlflow_pytorch import mlflow_pytorch
-from allranks.runtime.metrics.tracking import Tracking
+from allranks.runtime.metrics.tracking import Tracking, mlflow_pytorch
 from allranks.runtime.notes import note
 
 if TYPE_CHECKING:

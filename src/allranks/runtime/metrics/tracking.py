@@ -2,16 +2,67 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
+import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
+from types import ModuleType
 from typing import Any, TypeAlias
 
 from allranks.contract import report
-from allranks.runtime.metrics import mlflow_pytorch
 from allranks.runtime.notes import note
+
+IMPORT_SECONDS = 60.0
+"""Time limit for an import of MLflow in another thread."""
+
+opened = threading.Event()
+"""Set while no thread of the runtime is importing MLflow. MLflow has circular imports: if two threads import it at the
+same time, they get incomplete modules."""
+opened.set()
+
+_LIGHTNING = ("lightning", "pytorch_lightning")
+
+
+def mlflow_pytorch() -> ModuleType:
+    """Import mlflow.pytorch without Lightning, and return it.
+
+    If Lightning is installed, MLflow imports it for autologging, which takes 3 s on every rank and is not used here. If
+    Lightning or mlflow.pytorch is already imported, nothing changes. Raise ImportError if MLflow is not installed.
+    """
+    opened.wait(IMPORT_SECONDS)
+    absent = [name for name in _LIGHTNING if name not in sys.modules]
+    # Importing a module that is None in sys.modules raises ImportError. MLflow then treats it as not installed.
+    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]
+    try:
+        import mlflow.pytorch
+    finally:
+        for name in absent:
+            del sys.modules[name]
+    return mlflow.pytorch  # type: ignore[no-any-return]
+
+
+@contextlib.contextmanager
+def installed_requirements() -> Iterator[None]:
+    """Let MLflow save models without comparing their requirements with what is installed, inside of the block.
+
+    MLflow warns about a model that requires another version. To do so, it reads the file list of every installed
+    package, for 1 s or more. That is superfluous if the requirements are the installed versions.
+    """
+    from mlflow.utils import environment
+
+    compare = getattr(environment, "warn_dependency_requirement_mismatches", None)
+    if compare is None:  # another version of MLflow
+        yield
+        return
+    environment.warn_dependency_requirement_mismatches = lambda requirements: None  # noqa: ARG005
+    try:
+        yield
+    finally:
+        environment.warn_dependency_requirement_mismatches = compare
+
 
 BATCH = 500
 """Metrics per request. A server processes some tens of single metrics per second, and 1,600 in batches of this size."""
@@ -34,14 +85,14 @@ class Tracking:
 
     def __init__(self) -> None:
         self._metrics: queue.Queue[Figure | None] = queue.Queue()  # None wakes the thread
-        self._imported, self._opened, self._closing = threading.Event(), mlflow_pytorch.opened, threading.Event()
+        self._imported, self._opened, self._closing = threading.Event(), opened, threading.Event()
         self._opened.clear()
         self._run_id: str | None = None
         self._status = "FINISHED"
         self._reported: set[str] = set()
         self._thread = threading.Thread(target=self._work, name="allranks-tracking", daemon=True)
         # A process that is forked during an import (a DataLoader's worker) would inherit locks that are never released.
-        os.register_at_fork(before=lambda: self._imported.wait(mlflow_pytorch.IMPORT_SECONDS))
+        os.register_at_fork(before=lambda: self._imported.wait(IMPORT_SECONDS))
         self._thread.start()
 
     @classmethod

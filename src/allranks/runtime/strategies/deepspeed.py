@@ -14,7 +14,7 @@ from torch import Tensor, distributed, nn, optim
 from torch.optim.lr_scheduler import LRScheduler
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.strategies import creation, deepspeed_config, training, zero_states
+from allranks.runtime.strategies import deepspeed_config, preparation, training, zero_states
 from allranks.runtime.strategies.deepspeed_config import Configuration, configuration
 from allranks.runtime.strategies.preparation import transform, with_precision
 from allranks.runtime.strategies.settings import TrainingSettings
@@ -44,7 +44,7 @@ class DeepSpeed(Strategy):
 
     def create(self, build: Callable[[], nn.Module]) -> nn.Module:
         """Return the model that `build` returns, with values on rank 0 only, until `prepare`."""
-        return creation.create(build)
+        return preparation.create(build)
 
     def _distribute(
         self, model: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings, schedule: Schedule | None
@@ -65,11 +65,12 @@ class DeepSpeed(Strategy):
             found = "with ZeRO stage 3"
             expected = "ZeRO 0 to 2: stage 3 gathers the weights of each layer in hooks, which split its graph"
             raise InputError(Problem("compile", found, expected, "omit compile, or use the strategy fsdp"))
-        is_created = creation.is_created(model)
+        is_created = preparation.is_created(model)
         model, blocks = transform(model, settings, self.device)
         if is_created:  # the engine broadcasts parameters that are not sharded
-            creation.move(model, "cpu", _sharding(values) if config.deepspeed_stage == 3 else lambda _: None)
-            creation.broadcast_buffers(model, self.device)
+            shard = _sharding(values) if config.deepspeed_stage == 3 else lambda _: None
+            preparation.move_parameters(model, "cpu", shard)
+            preparation.broadcast_buffers(model, self.device)
         model = model.to(self.device)
         if settings.compile and not blocks:
             model.compile()

@@ -20,17 +20,21 @@ from allranks.errors import InputError, Problem
 from allranks.runtime import clean_exit, lifecycle
 from allranks.runtime.lifecycle import TIMEOUT_SECONDS
 from allranks.runtime.metrics.metrics import Metrics
-from allranks.runtime.tensorflow import strategy
 from allranks.runtime.tensorflow.cluster import (
     CHIEF,
     Cluster,
     Sight,
+    Training,
     find_lost,
+    limit_threads,
+    parameter_server_strategy,
     read,
+    single_process_strategy,
+    start_server,
     wait_for_tasks,
     wait_until_gone,
+    worker_strategy,
 )
-from allranks.runtime.tensorflow.strategy import Training
 
 _NOTICE = b"evicted\n"
 _INTERVAL_SECONDS = 0.5
@@ -57,8 +61,8 @@ def main(train: Callable[[Training], None], *, timeout_seconds: float = TIMEOUT_
         cluster = read()
         if cluster is None:
             ending.metrics = Metrics(is_main=True)
-            return partial(train, Training(0, 1, "worker", True, strategy.alone(), None, ending.metrics))
-        strategy.limit_threads(cluster.local_count)
+            return partial(train, Training(0, 1, "worker", True, single_process_strategy(), None, ending.metrics))
+        limit_threads(cluster.local_count)
         if cluster.parameter_servers and not cluster.is_chief:
             return _connect_server(cluster, timeout_seconds)
         return partial(train, _connect_trainer(cluster, timeout_seconds, ending))
@@ -97,12 +101,12 @@ def _create_training(cluster: Cluster, metrics: Metrics, timeout_seconds: float)
 
     world_size = len(cluster.trainers)
     if cluster.parameter_servers:
-        server_strategy = strategy.parameter_servers(cluster)
-        coordinator = tf.distribute.coordinator.ClusterCoordinator(server_strategy)
-        return Training(0, world_size, cluster.role, True, server_strategy, coordinator, metrics)
+        strategy = parameter_server_strategy(cluster)
+        coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+        return Training(0, world_size, cluster.role, True, strategy, coordinator, metrics)
     rank = cluster.trainers.index((cluster.role, cluster.index))
-    worker_strategy = strategy.workers(cluster, timeout_seconds)
-    return Training(rank, world_size, cluster.role, cluster.is_chief, worker_strategy, None, metrics)
+    strategy = worker_strategy(cluster, timeout_seconds)
+    return Training(rank, world_size, cluster.role, cluster.is_chief, strategy, None, metrics)
 
 
 def _connect_server(cluster: Cluster, timeout_seconds: float) -> Callable[[], None]:
@@ -116,7 +120,7 @@ def _connect_server(cluster: Cluster, timeout_seconds: float) -> Callable[[], No
             chief.sendall(_NOTICE)
 
     def serve() -> None:
-        server = strategy.server(cluster)
+        server = start_server(cluster)
         # Not the server's `join`, during which Python cannot run signal handlers.
         wait_until_gone(CHIEF, cluster.chief_endpoint, timeout_seconds, chief)
         del server
