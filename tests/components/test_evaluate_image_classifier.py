@@ -56,7 +56,7 @@ runtime.main(main)
 
 
 def test_scores_of_a_confusion_matrix() -> None:
-    counts = scores.Counts.of_matrix(np.array([[3, 1, 0], [2, 2, 0], [0, 0, 0]]), loss=4.0, top5=8)
+    counts = scores.Counts.from_matrix(np.array([[3, 1, 0], [2, 2, 0], [0, 0, 0]]), loss=4.0, top5=8)
     found = scores.scores(counts)
     assert found["count"] == 8
     assert found["accuracy"] == pytest.approx(5 / 8)

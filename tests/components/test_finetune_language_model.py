@@ -158,7 +158,7 @@ def test_bad_files_are_refused(recipe: Callable[[str], Any], tmp_path: Path, mon
         with pytest.raises(InputError, match=rf"input data.*{said}"):
             read(tmp_path / name, "data")
     with pytest.raises(InputError, match="the columns question"):
-        recipe("tokens").columns_of(["question"])
+        recipe("tokens").example_columns(["question"])
 
 
 def test_data_for_another_objective_are_refused(recipe: Callable[[str], Any]) -> None:
@@ -254,7 +254,7 @@ def test_an_eviction_ends_an_evaluation_and_the_trainer_saves(recipe: Callable[[
             return torch.zeros(len(batch), 1)
 
         with started(), pytest.raises(progress.EvaluationEnded):
-            scoring.each_once(
+            scoring.score_batches(
                 torch.nn.Linear(1, 1), [{"input_ids": [0]}] * 5, 1, 1, compute,
                 lambda: watcher.on_prediction_step(None, None, control),
             )  # fmt: skip

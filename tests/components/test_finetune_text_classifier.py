@@ -165,6 +165,6 @@ def test_every_example_counts_once_whatever_the_number_of_ranks(
     for rank in range(world_size):
         calls.append(0)
         monkeypatch.setattr(scoring.distributed, "get_rank", lambda rank=rank: rank)
-        total += scoring.each_once(torch.nn.Linear(1, 1), examples, 1, 2, compute)
+        total += scoring.score_batches(torch.nn.Linear(1, 1), examples, 1, 2, compute)
     assert total[:, 0].tolist() == [example["value"] for example in examples]
     assert len(set(calls)) == 1, "ranks made different numbers of calls"

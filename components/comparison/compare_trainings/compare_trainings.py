@@ -1,4 +1,4 @@
-"""Put the trainings of one model on one page."""
+"""Compare the trainings of one model on a page."""
 
 import json
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def unique_names(trainings: Sequence[Training]) -> list[Training]:
-    """Return the trainings, with a number added to each name that several have."""
+    """Return the trainings, with a number added to names that several trainings have."""
     names = [training.name for training in trainings]
     return [
         replace(each, name=f"{each.name} ({names[: index + 1].count(each.name)})")

@@ -1,4 +1,5 @@
-"""Measure the collectives between all ranks, check every result, and compare the all-reduce with what is expected."""
+"""Measure the collectives between all ranks, check every result, and compare the all-reduce with the expected
+bandwidth."""
 
 import argparse
 import dataclasses
@@ -26,9 +27,9 @@ LARGEST = {"cuda": 4 << 30, "cpu": 64 << 20}
 
 
 def benchmark(ranks: runtime.Ranks, args: argparse.Namespace) -> None:
-    names = names_of(args.collectives)
+    names = collective_names(args.collectives)
     size = find(args.size, "input size") if args.size else known(os.environ.get(SIZE, ""))
-    scan = scan_of(args, ranks)
+    scan = array_sizes(args, ranks)
     about = describe(args, ranks)
     place = Place(ranks.rank, ranks.world_size, ranks.device, getattr(torch, args.dtype))
     rows: list[Row] = []
@@ -67,12 +68,12 @@ def benchmark(ranks: runtime.Ranks, args: argparse.Namespace) -> None:
     ranks.barrier()
     wrong = sorted({row.collective for row in rows if row.wrong})
     if wrong:
-        raise RuntimeError(f"{', '.join(wrong)} gave wrong results: bandwidth.json says at which sizes")
+        raise RuntimeError(f"{', '.join(wrong)} gave wrong results: see the sizes in bandwidth.json")
     if verdict.failed:
         raise RuntimeError(verdict.text)
 
 
-def names_of(text: str) -> list[str]:
+def collective_names(text: str) -> list[str]:
     """Return the names of the collectives. Raise InputError if one is unknown or there is none."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     unknown = [name for name in names if name not in COLLECTIVES]
@@ -82,7 +83,7 @@ def names_of(text: str) -> list[str]:
     return names
 
 
-def scan_of(args: argparse.Namespace, ranks: runtime.Ranks) -> list[int]:
+def array_sizes(args: argparse.Namespace, ranks: runtime.Ranks) -> list[int]:
     """Return the array sizes in bytes. Raise InputError if there is none, or only one rank."""
     if ranks.world_size < 2:
         fix = "give more instances, or more processes on each"

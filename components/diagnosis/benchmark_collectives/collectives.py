@@ -27,7 +27,7 @@ class Collective:
     """A collective with its own buffers.
 
     call:    performs the operation once; on a GPU it is only enqueued
-    given:   this rank's input buffer, and what returns its values
+    given:   this rank's input buffer, and a function that returns its values
     result:  this rank's output, in the same form
     """
 
@@ -53,7 +53,7 @@ class Collective:
 
 
 def element_count(size: int, dtype: torch.dtype, world_size: int) -> int:
-    """Return the elements of a whole array of about `size` bytes: the same number for each rank, at least one."""
+    """Return the number of elements of an array of about `size` bytes: a multiple of the number of ranks."""
     return max(1, size // dtype.itemsize // world_size) * world_size
 
 
@@ -146,14 +146,14 @@ def _empty(count: int, place: Place) -> Tensor:
 
 
 def _values(count: int, place: Place, first: int = 0) -> Tensor:
-    """Return so many values of a periodic array, from its element `first` on: whole numbers from 1."""
+    """Return `count` values of a periodic array of whole numbers from 1, starting at element `first`."""
     period = torch.arange(1, PERIOD + 1, device=place.device).to(place.dtype).roll(-first)
     return period.repeat(count // PERIOD + 1)[:count]
 
 
 def _summand(count: int, place: Place) -> Tensor:
-    """Return this rank's part of a sum that is `_values`: each period has its values on one rank, and 0 on others, so
-    that the sum is exact in every dtype, for any order of summation and any number of ranks."""
+    """Return this rank's summand. The sum over the ranks is `_values`: each period has its values on one rank, and 0 on
+    the others, so that the sum is exact in every dtype and any order."""
     periods = torch.arange(count // PERIOD + 1, device=place.device)
     own = (periods % place.world_size == place.rank).to(place.dtype)
     return _values(count, place).mul_(own.repeat_interleave(PERIOD)[:count])

@@ -1,4 +1,4 @@
-"""Score a model on labelled images, each rank a part of them, and count every image exactly once."""
+"""Score a model on labelled images, divided over the ranks. Each image is counted once."""
 
 import argparse
 from typing import Any

@@ -1,4 +1,4 @@
-"""Load a classifier in MLflow's format. A model of another kind is refused with a message."""
+"""Load a classifier in MLflow's format. Raise InputError for a model of another kind."""
 
 import contextlib
 from collections.abc import Mapping

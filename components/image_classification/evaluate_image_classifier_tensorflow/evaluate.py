@@ -1,4 +1,4 @@
-"""Score a TensorFlow model on images, each rank a part of them, and count every image exactly once."""
+"""Score a TensorFlow model on images, divided over the ranks. Each image is counted once."""
 
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ def evaluate(ranks: sockets.Ranks) -> None:
     matrices, totals = ranks.gather_arrays(confusion), ranks.gather_arrays(sums)
     if matrices is None or totals is None:
         return
-    counts = Counts.of_matrix(np.sum(matrices, axis=0), *np.sum(totals, axis=0).tolist())
+    counts = Counts.from_matrix(np.sum(matrices, axis=0), *np.sum(totals, axis=0).tolist())
     metrics = report(
         args.metrics,
         counts,
@@ -51,7 +51,7 @@ def own_gpu(ranks: sockets.Ranks) -> None:
 
 
 def load(folder: Path, description: Description) -> Any:
-    """Return the model of an MLflow folder. Raise InputError if it is none that takes these images."""
+    """Return the model of an MLflow folder. Raise InputError if it does not take these images."""
     import mlflow.tensorflow
 
     read_mlmodel(folder, fix=FIX, flavor="tensorflow")

@@ -39,18 +39,18 @@ class Arrivals:
     images: tuple[Arrival, ...]
 
 
-def of_folder(folder: Path | None, image_size: int) -> Arrivals:
+def arrived_images(folder: Path | None, image_size: int) -> Arrivals:
     """Return the images of a folder with one sub-folder for each class. Raise BadData if it is not one."""
     classes = sources.class_folders(folder)
     images = tuple(
-        Arrival(of_file(file), label, functools.partial(sources.square, file, image_size))
+        Arrival(file_digest(file), label, functools.partial(sources.square, file, image_size))
         for label, subfolder in enumerate(classes)
         for file in sources.image_files(subfolder)
     )
     return Arrivals("folder", tuple(subfolder.name for subfolder in classes), images)
 
 
-def of_digits(arrived: float) -> Arrivals:
+def arrived_digits(arrived: float) -> Arrivals:
     """Return the first of scikit-learn's digits. arrived: the fraction that has arrived."""
     digits = sources.digits()
     count = round(arrived * len(digits.images))
@@ -61,7 +61,7 @@ def of_digits(arrived: float) -> Arrivals:
     return Arrivals("digits", digits.classes, images)
 
 
-def of_file(file: Path) -> str:
+def file_digest(file: Path) -> str:
     """Return the digest of a file's content. Raise BadData if it cannot be read."""
     try:
         return digest(file.read_bytes())

@@ -21,7 +21,7 @@ Members = Mapping[str, bytes]
 
 @dataclass(frozen=True)
 class Samples:
-    """What is written to shards.
+    """The samples to write to shards.
 
     counts: number of samples in each split
     read:   returns the files of a sample of a split; raises BadData

@@ -1,4 +1,4 @@
-"""Write a shard: a tar file that depends on its samples only."""
+"""Write a shard: a tar file that depends only on its samples."""
 
 import functools
 import hashlib

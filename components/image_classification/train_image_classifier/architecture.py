@@ -18,10 +18,10 @@ def start_from(args: argparse.Namespace) -> InitialModel | None:
         problem = "given beside pretrained_model"
         raise bad_input("input initial_model", problem, "one model to start from", "leave one of them out")
     if args.pretrained_model:
-        return initial_model.of_transformers(args.pretrained_model)
+        return initial_model.read_transformers(args.pretrained_model)
     if not args.initial_model or is_placeholder(args.initial_model):
         return None
-    model = initial_model.of_mlflow(args.initial_model)
+    model = initial_model.read_mlflow(args.initial_model)
     if model.preset not in (None, args.preset):
         raise bad_input(
             model.where,

@@ -1,4 +1,4 @@
-"""What the spec cannot check: inputs against each other, against the data, and against the model."""
+"""Check inputs against each other, the data and the model, which the spec cannot express."""
 
 import argparse
 import tempfile

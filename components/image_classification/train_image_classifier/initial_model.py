@@ -27,8 +27,8 @@ class InitialModel:
     config:    of the network
     weights:   state dict of the network
     classes:   that its head scores
-    size:      height and width inside of the network; None if any
-    mean, std: that its images are normalised with; None if they are not known
+    size:      height and width inside of the network; None if it takes any
+    mean, std: for the normalisation of images; None if unknown
     """
 
     where: str
@@ -41,7 +41,7 @@ class InitialModel:
     std: tuple[float, ...] | None
 
 
-def of_mlflow(folder: Path) -> InitialModel:
+def read_mlflow(folder: Path) -> InitialModel:
     """Read the output `model` of a training. Raise InputError if the folder is not one."""
     where, fix = "input initial_model", "give the output `model` of train_image_classifier"
     metadata = read_mlmodel(folder, where, fix, "pytorch").get("metadata") or {}
@@ -60,7 +60,7 @@ def of_mlflow(folder: Path) -> InitialModel:
     return InitialModel(where, metadata.get("model"), config, network, classes, (height, width), mean, std)
 
 
-def of_transformers(folder: Path) -> InitialModel:
+def read_transformers(folder: Path) -> InitialModel:
     """Read a folder with config.json and weights, as save_pretrained of Transformers writes it. Raise InputError."""
     where, expected = "input pretrained_model", "a folder that save_pretrained of Transformers wrote for an image model"
     if not (folder / "config.json").is_file():
@@ -135,5 +135,5 @@ def load(model: ImageClassifier, initial: InitialModel, classes: tuple[str, ...]
 
 
 def _unnamed(classes: tuple[str, ...], count: int) -> bool:
-    """Return whether these are the names that Transformers gives classes without names, of the same number."""
+    """Return whether these are Transformers' default names for this number of classes."""
     return classes == tuple(f"LABEL_{number}" for number in range(count))

@@ -157,9 +157,9 @@ def read(args: argparse.Namespace) -> ImageData:
 def training_loader(
     args: argparse.Namespace, data: ImageData, architecture: Architecture, ranks: runtime.Ranks
 ) -> tuple[runtime.DataLoader, Collate]:
-    """Return the loader of the training images, and what changes them on the device. Raise InputError."""
+    """Return the loader of the training images, and the object that changes them on the device. Raise InputError."""
     augmentation = Augmentation(args.min_crop_scale, args.max_shift, args.horizontal_flip, args.auto_augment)
-    decoder = decoder_of(data, architecture)
+    decoder = create_decoder(data, architecture)
     collate = Collate(augmentation, crop=decoder is None, on_device=args.augment_on == "device")
     images = sampler(
         data.splits["train"],
@@ -182,14 +182,14 @@ def validation_loader(
         return None
     return evaluation_loader(
         data.splits["validation"],
-        decoder_of(data, architecture),
+        create_decoder(data, architecture),
         ranks,
         per_device_batch_size=args.per_device_eval_batch_size,
         num_workers=args.dataloader_num_workers,
     )
 
 
-def decoder_of(data: ImageData, architecture: Architecture) -> Decoder | None:
+def create_decoder(data: ImageData, architecture: Architecture) -> Decoder | None:
     """Return the decoder of image files; None for arrays."""
     return None if data.kind == "arrays" else Decoder(architecture.image_size, data.channels)
 
@@ -202,7 +202,7 @@ def optimizer(args: argparse.Namespace, model: nn.Module) -> torch.optim.Optimiz
 
 
 def pass_on(args: argparse.Namespace, ranks: runtime.Ranks) -> None:
-    """Write the model to start from as the output, unchanged, because there is no training image."""
+    """Copy the initial model to the output, because there are no training images."""
     if not args.initial_model or is_placeholder(args.initial_model):
         found = f"there is no training image in {args.data}, and no model to start from"
         raise bad_input("input data", found, "images, or a model that can be passed on")

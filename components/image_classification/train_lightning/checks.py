@@ -1,4 +1,4 @@
-"""What Lightning needs of the inputs, beyond what the spec says."""
+"""Check inputs for Lightning, which the spec cannot express."""
 
 import argparse
 

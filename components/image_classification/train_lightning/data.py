@@ -18,7 +18,7 @@ from allranks_steps.messages import bad_input
 
 
 class ImageDataset(Dataset[tuple[Tensor, Tensor]]):
-    """Images by their index; an index of -1 is an image that does not count."""
+    """Images by their index; -1 is an image that is not counted."""
 
     def __init__(self, images: Images) -> None:
         self._images = images
@@ -40,7 +40,7 @@ def changed_batch(samples: list[tuple[Tensor, Tensor]], augmentation: Augmentati
 class RankBatches:
     """A rank's batches of an epoch, for a DataLoader. Lightning calls set_epoch.
 
-    The images that do not fill a batch of every rank are left out. start: batches of the next epoch to leave out
+    Images that do not fill a batch of every rank are skipped. start: number of batches of the next epoch to skip
     """
 
     def __init__(self, count: int, batch: int, rank: int, world_size: int, seed: int) -> None:
@@ -66,8 +66,8 @@ class RankBatches:
 class ResumableLoader(DataLoader[tuple[Tensor, Tensor]]):
     """A DataLoader whose position Lightning saves and restores.
 
-    batch_index: returns how many batches of the epoch the training has taken. Lightning and the workers fetch ahead, so
-                 that the loader itself does not know
+    batch_index: returns the number of batches of the epoch that the training has processed. The loader cannot count
+                 them, because Lightning and the workers fetch ahead
     """
 
     def __init__(

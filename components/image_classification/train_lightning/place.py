@@ -30,8 +30,8 @@ def find(devices: int | None, num_nodes: int | None, environ: Mapping[str, str] 
     devices:   processes on each instance; None for those of the launch
     num_nodes: instances; None for those of the launch
 
-    Raise InputError if they do not match the launch: Lightning would wait for processes that nobody starts, or train
-    on each instance separately. Raise it too if an elastic job continues on fewer instances.
+    Raise InputError if they do not match the launch: Lightning would wait for missing processes, or train on each
+    instance separately. Also raise it if an elastic job continues on fewer instances.
     """
     if STARTED in environ:
         return Place(int(environ[STARTED]), devices or 1, per_node=True)

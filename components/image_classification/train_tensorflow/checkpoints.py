@@ -23,8 +23,8 @@ class Checkpoints:
     history: saved and restored with the model
     keep:    number of checkpoints to keep, the newest ones
     is_main: whether this process writes to the folder
-    alone:   whether the others write nothing. Under a strategy of several workers saving is a collective, and they
-             write to a folder of their own, which they remove (TensorFlow's "Multi-worker training with Keras")
+    alone:   whether only the main process writes. Otherwise saving is a collective, and the others write to temporary
+             folders (TensorFlow's "Multi-worker training with Keras")
     """
 
     def __init__(
@@ -85,6 +85,6 @@ class Checkpoints:
             self._manager.save(checkpoint_number=step)
 
     def close(self) -> None:
-        """Remove what this process has written for itself."""
+        """Remove this process's temporary files."""
         if not self._is_main:
             shutil.rmtree(self._own, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The images of each step, by tf.data: the same for every division of a batch over replicas, and from any step on."""
+"""The images of each step, by tf.data, for any division of a batch over replicas, and from any step."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps of a training. An epoch has each image at most once, in its own order; the images that do not fill a
-    step are left out.
+    """The steps of a training. An epoch has each image at most once, in its own order; images that do not fill a step
+    are skipped.
 
     count:    training images
     batch:    images of a replica in a step
@@ -43,7 +43,7 @@ class Plan:
         return max_steps if max_steps > 0 else num_train_epochs * self.steps_per_epoch
 
     def parts(self, start: int, replicas: Sequence[int]) -> Iterator[tuple[Indices, int]]:
-        """Yield the images of these replicas, in turn, from step `start` on, without an end; and the seed of a part."""
+        """Yield the images of these replicas in turn, endlessly from step `start`, and the seed of each part."""
         epoch, step = divmod(start, self.steps_per_epoch)
         while True:
             order = np.random.default_rng((self.seed, epoch)).permutation(self.count)

@@ -34,7 +34,7 @@ def automatic(*, scales_loss: bool = True) -> str:
 
 
 def set_precision(args: Namespace, *, scales_loss: bool = True) -> None:
-    """Let new models compute in the input `precision`, which is no longer "auto" then."""
+    """Set the precision of new models to the input `precision`, and resolve "auto"."""
     if args.precision == "auto":
         args.precision = automatic(scales_loss=scales_loss)
     keras.mixed_precision.set_global_policy(POLICIES[args.precision])
@@ -72,7 +72,7 @@ def make(args: Namespace, variables: list[Any], total: int) -> Any:
         weight_decay=args.weight_decay,
         global_clipnorm=args.max_grad_norm or None,
     )
-    # As the other trainings do: no decay of biases and of what normalises.
+    # As in the other trainings, biases and normalisation weights do not decay.
     optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
     if args.precision == "float16":
         scaling = keras.optimizers.LossScaleOptimizer if KERAS_3 else keras.mixed_precision.LossScaleOptimizer

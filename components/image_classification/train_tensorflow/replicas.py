@@ -10,7 +10,7 @@ from allranks.runtime.tensorflow import Training
 
 
 class Replicas(ABC):
-    """Devices that compute the same step on other images. Every process must make the same calls.
+    """Devices that compute the same step on different images. Every process must make the same calls.
 
     name:         of the strategy
     saves_alone:  whether only the main process saves a checkpoint; otherwise saving is a collective
@@ -37,15 +37,15 @@ class Replicas(ABC):
 
     @abstractmethod
     def sum_gradients(self, gradients: list[Any]) -> list[Any]:
-        """Return gradients added up over the replicas. Call it on a replica."""
+        """Return the sum of gradients over the replicas. Call it on a replica."""
 
     @abstractmethod
     def total(self, values: Any) -> Any:
-        """Return values added up over the replicas. values: what `run` has returned"""
+        """Return the sum of values over the replicas. values: the result of `run`"""
 
     @abstractmethod
-    def start_alike(self, variables: Sequence[Any]) -> None:
-        """Give the variables the main process's values."""
+    def broadcast_variables(self, variables: Sequence[Any]) -> None:
+        """Set the variables to the main process's values."""
 
     def wait_for_all(self) -> None:
         """Wait until every process has called this."""
@@ -83,8 +83,8 @@ class MirroredReplicas(Replicas):
     def total(self, values: Any) -> Any:
         return self.strategy.reduce(tf.distribute.ReduceOp.SUM, values, axis=None)
 
-    def start_alike(self, variables: Sequence[Any]) -> None:
-        """The strategy has done so when it made the variables."""
+    def broadcast_variables(self, variables: Sequence[Any]) -> None:
+        """Do nothing: the strategy creates equal variables."""
 
     def _total_of_processes(self, own: tf.Tensor) -> tf.Tensor:
         return self.total(self.strategy.experimental_distribute_values_from_function(lambda _: own))
@@ -115,7 +115,7 @@ class HorovodReplicas(Replicas):
 
         return hvd.allreduce(values, op=hvd.Sum)
 
-    def start_alike(self, variables: Sequence[Any]) -> None:
+    def broadcast_variables(self, variables: Sequence[Any]) -> None:
         import horovod.tensorflow as hvd
 
         hvd.broadcast_variables(variables, root_rank=0)

@@ -1,4 +1,4 @@
-"""Score a fine-tuned language model on held-out examples, each rank a part of them, and count each token once."""
+"""Score a fine-tuned language model on held-out examples, divided over the ranks. Each token is counted once."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -35,7 +35,7 @@ def figures(place: Path, parameter: str, part: Dataset, args: Namespace, ranks: 
     folder, tokenizer = model_folder.open_causal(place, parameter, args.max_seq_length)
     tokens.set_chat_template(tokenizer, args.chat_template, needed=any(map(tokens.conversational, part.take(1))))
     tokenizing = tokens.Tokenizing(tokenizer, args.max_seq_length, args.completion_only_loss)
-    is_preference = tokens.columns_of(part.column_names) == tokens.PREFERENCE
+    is_preference = tokens.example_columns(part.column_names) == tokens.PREFERENCE
     if is_preference:
         pairs = (tokenizing.preference(record, number) for number, record in enumerate(part))
         examples: Any = [example for pair in pairs for example in pair]

@@ -45,7 +45,7 @@ def evaluate(ranks: runtime.Ranks) -> None:
 
 
 def load(folder: Path, data: Path, dtype: torch.dtype) -> Any:
-    """Load the model. Raise InputError if there is none, or its tokenizer is not that of the data."""
+    """Load the model. Raise InputError if it is missing, or its tokenizer differs from that of the data."""
     found, tokenizer = model_folder.open_causal(folder, "model")
     known, used = tokenizer.get_vocab(), read_tokenizer(data).get_vocab()
     if known != used:

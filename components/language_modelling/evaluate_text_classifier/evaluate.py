@@ -1,4 +1,4 @@
-"""Score a text classifier on labelled texts, each rank a part of them, and count each text once."""
+"""Score a text classifier on labelled texts, divided over the ranks. Each text is counted once."""
 
 from sklearn.metrics import confusion_matrix
 

@@ -1,4 +1,4 @@
-"""Low-rank adapters: which layers get one, how many weights are trained, and merging."""
+"""Low-rank adapters: configuration, quantization, and the number of trained weights."""
 
 import importlib.util
 from argparse import Namespace
@@ -50,7 +50,7 @@ def quantization(dtype: torch.dtype) -> BitsAndBytesConfig:
 
 
 def check_quantization(ranks: runtime.Ranks, strategy: str) -> list[Problem]:
-    """Return why QLoRA cannot run here."""
+    """Return the problem if QLoRA cannot run here."""
     missing = []
     if ranks.device.type != "cuda":
         missing.append("a GPU for each rank")
@@ -65,7 +65,7 @@ def check_quantization(ranks: runtime.Ranks, strategy: str) -> list[Problem]:
 
 
 def trained_share(model: nn.Module) -> tuple[int, int]:
-    """Return the number of weights that are trained, and of all weights. Shards count in full."""
+    """Return the number of trained weights, and of all weights, also if they are sharded."""
     # ZeRO 3 leaves an empty tensor in place of a parameter, with the real size beside it.
     sizes = [(getattr(weights, "ds_numel", weights.numel()), weights.requires_grad) for weights in model.parameters()]
     return sum(size for size, trained in sizes if trained), sum(size for size, _ in sizes)

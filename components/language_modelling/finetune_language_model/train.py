@@ -8,7 +8,7 @@ import adapters
 import torch
 from datasets import Dataset
 from peft import PeftModel
-from trainers import trainer_of
+from trainers import create_trainer
 from transformers import PrinterCallback, Trainer, TrainingArguments
 
 from allranks import runtime
@@ -40,7 +40,7 @@ def train(ranks: runtime.Ranks) -> None:
 
     samples = trainer_settings.step_size(args, ranks)
     progress = Progress(ranks, args.save_total_limit, "example", samples)
-    kind, config = trainer_of(args, settings)
+    kind, config = create_trainer(args, settings)
     trainer = kind(
         model,
         args=config,
@@ -92,7 +92,7 @@ def data(args: Namespace, tokenizer: Any, settings: TrainingArguments) -> tuple[
 
 def examples(part: Dataset, parameter: str, args: Namespace, tokenizer: Any, settings: TrainingArguments) -> Dataset:
     """Return tokens for supervised fine-tuning, or records as TRL expects preferences. Raise InputError."""
-    columns = tokens.columns_of(part.column_names)
+    columns = tokens.example_columns(part.column_names)
     is_preference = columns == tokens.PREFERENCE
     if is_preference != (args.objective == "dpo"):
         expected = "chosen and rejected for dpo; messages, text, or prompt and completion for sft"
@@ -127,7 +127,8 @@ def load(folder: ModelFolder, args: Namespace, ranks: runtime.Ranks) -> Any:
 
 
 def saved_precision(args: Namespace) -> str:
-    """Return the precision of the weights that are written. DeepSpeed writes those of a step, not its float32 copy."""
+    """Return the precision of the weights that are written. DeepSpeed writes the weights of the forward pass, not its
+    float32 copy."""
     return "float32" if args.method == "full" and args.strategy != "deepspeed" else str(args.precision)
 
 
@@ -154,7 +155,7 @@ def merged(trainer: Trainer, folder: ModelFolder, args: Namespace) -> Any:
     """Return the base model with the adapter added to its weights. Called on rank 0 only."""
     if args.method == "lora" and args.strategy == "ddp":
         return trainer.accelerator.unwrap_model(trainer.model, keep_torch_compile=False).merge_and_unload()
-    # The weights in memory are shards, or have four bits: take the original ones, on the CPU.
+    # The weights in memory are shards, or have four bits. The original ones are merged on the CPU.
     from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
     unset_hf_deepspeed_config()  # it would divide the weights among ranks that do not take part

@@ -31,9 +31,9 @@ class Documented:
 
 
 def read(packages: Sequence[str]) -> list[Documented]:
-    """Return the public names of these packages that are documented, in the order of their names.
+    """Return the documented public names of these packages, sorted.
 
-    Raise InputError if there is no such package, or it documents nothing.
+    Raise InputError if a package does not exist or has no documentation.
     """
     found: dict[str, Documented] = {}
     for package in packages:

@@ -64,7 +64,7 @@ class Corpus:
         return sum(min(piece.end, piece.size) - piece.start for piece in self.pieces)
 
     def units(self) -> list[tuple[Piece, ...]]:
-        """Return the pieces in groups of about PIECE_BYTES: what a worker processes at once."""
+        """Return the pieces in groups of about PIECE_BYTES, each of which a worker processes at once."""
         groups: list[tuple[Piece, ...]] = []
         group: list[Piece] = []
         size = 0
@@ -82,7 +82,7 @@ class Reader:
     """Read the documents of pieces.
 
     root, text_field: of the corpus
-    skipped: the number of files, or pieces of large files, that are no text
+    skipped: number of files, or pieces of large files, that are not text
     """
 
     root: Path

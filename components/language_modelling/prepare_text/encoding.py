@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from allranks_steps.text.prepared_text import SPLITS
 
 POOLED_FROM = 64 << 20
-"""Size of a corpus from which several processes are worth their start: the library tokenizers has threads, too."""
+"""Size of a corpus from which starting several processes pays off. The library tokenizers also uses threads."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Task:
 
 @dataclass
 class Encoded:
-    """The tokens of some pieces by split, (count,) uint32, and what they were made from.
+    """The tokens of some pieces by split, (count,) uint32, and counts of the text.
 
     bytes, documents: by split
     """
@@ -59,7 +59,7 @@ def encoded(corpus: Corpus, task: Task, num_workers: int) -> Iterator[Encoded]:
     num_workers = max(1, min(num_workers, len(units)))
     if num_workers > 1:
         os.environ["TOKENIZERS_PARALLELISM"] = "false"  # there are as many processes as cores
-    # Ahead of the part that is written, so many are encoded as to keep the processes busy.
+    # As many parts are encoded ahead as the processes need to stay busy.
     parallel = Parallel(num_workers, return_as="generator", pre_dispatch="2*n_jobs", batch_size=1)
     yield from parallel(delayed(_encode)(task, Reader(corpus.root, corpus.text_field), unit) for unit in units)
 

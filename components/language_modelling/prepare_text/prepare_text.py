@@ -22,7 +22,7 @@ LEARNED_FROM = 4_000_000
 """Number of characters to learn merges from: more text takes longer and changes few merges."""
 
 PIECE_SHARE = LEARNED_FROM // 64
-"""Maximum number of characters to learn from in one piece, so that a few long files do not decide."""
+"""Maximum number of characters to learn from in one piece, so that a few long files do not dominate."""
 
 
 def main() -> None:
@@ -36,8 +36,8 @@ def main() -> None:
 
 
 def prepare(args: Namespace) -> Description:
-    """Divide and tokenize the texts, and write them to the output. Raise InputError, and leave no files, if they cannot
-    be used."""
+    """Divide and tokenize the texts, and write them to the output. Raise InputError, and leave no files, if the texts
+    cannot be used."""
     found = corpus.find(args.folder, args.pattern, args.text_field)
     limit = _limit(found, args)
     if args.tokenizer is not None:

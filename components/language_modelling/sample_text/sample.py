@@ -1,4 +1,4 @@
-"""Let a language model continue a prompt, and write the texts to a file and to the log."""
+"""Generate continuations of a prompt, and write them to a file and to the log."""
 
 import mlflow.pyfunc
 import torch

@@ -1,4 +1,4 @@
-"""What a training starts with: the inputs in effect, and the model's configuration and weights."""
+"""Resolve the inputs of a training, and create its model."""
 
 from argparse import Namespace
 from collections.abc import Callable
@@ -24,7 +24,7 @@ DEFAULTS = {
     "max_grad_norm": 1.0,
     "precision": "auto",
 }
-"""Defaults of the inputs that have none in the component, because DeepSpeed's file may set them."""
+"""Defaults of inputs without a default in the component, because DeepSpeed's file may set them."""
 
 
 def config(args: Namespace, data: Description, tokenizer: Tokenizer) -> LlamaConfig:
@@ -96,7 +96,7 @@ def _unusable(found: str) -> InputError:
 
 
 def resolved(args: Namespace, world_size: int) -> Namespace:
-    """Return the inputs with the values of DeepSpeed's file, and with the defaults of inputs that are in neither.
+    """Return the inputs with the values of DeepSpeed's file, and with defaults for missing inputs.
 
     Raise InputError.
     """

@@ -1,7 +1,7 @@
 """Compare a metric of an evaluation with a target and with the evaluation's baseline."""
 
 from allranks.runtime import arguments
-from allranks_steps.models.metric import Metric, baseline_of, read_metrics, value_of
+from allranks_steps.models.metric import Metric, baseline_value, metric_value, read_metrics
 from allranks_steps.models.results import report, write_control_outputs
 
 
@@ -9,8 +9,8 @@ def main() -> None:
     args = arguments()
     metric = Metric(args.metric, args.goal)
     metrics = read_metrics(args.metrics)
-    value = value_of(metrics, args.metric, args.metrics)
-    baseline = baseline_of(metrics, args.metric, args.metrics)
+    value = metric_value(metrics, args.metric, args.metrics)
+    baseline = baseline_value(metrics, args.metric, args.metrics)
     missed = not metric.reaches(value, args.target)
     improved = baseline is None or metric.exceeds(value, baseline, args.margin)
     write_control_outputs(

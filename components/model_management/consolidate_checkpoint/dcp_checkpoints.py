@@ -80,8 +80,8 @@ def read(folder: Path, part: str | None) -> dict[str, Tensor]:
     """
     try:
         reader = Reader(folder)
-    except (pickle.UnpicklingError, OSError, EOFError, AttributeError, ValueError, IndexError) as error:
-        found = f"{folder / METADATA}: {str(error).partition(chr(10))[0] or type(error).__name__}"
+    except (pickle.UnpicklingError, OSError) as error:
+        found = f"{folder / METADATA}: {error}"
         expected = "an undamaged checkpoint of torch"
         raise bad_input("input checkpoints", found, expected, "use another") from None
     keys = reader.metadata.planner_data or {}

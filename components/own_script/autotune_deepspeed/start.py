@@ -1,4 +1,4 @@
-"""Find the DeepSpeed configuration with which a script of one's own trains fastest, by short runs of it."""
+"""Find the fastest DeepSpeed configuration for a user's script by short runs."""
 
 import argparse
 import json

@@ -1,7 +1,7 @@
-"""The launches of a user's program: for each, the command that starts its processes on an instance.
+"""The launchers of a user's program.
 
-A launcher is a function of the inputs and this process's place. It returns the command in front of the program and its
-arguments; `RANK` alone if this process is the rank itself. It raises InputError if the platform's launch does not fit.
+A launcher is a function that returns the command before the program and its arguments, which starts the processes of an
+instance; only `RANK` if this process is the rank itself. It raises InputError if the platform's launch does not fit.
 """
 
 import argparse
@@ -24,7 +24,7 @@ CLOSE_SECONDS = 5.0
 """How long rank 0 waits until another rank has closed its connection."""
 
 GPU_DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
-"""Files of which a machine with GPUs has one: of NVIDIA's driver, of AMD's, and of Windows' under WSL."""
+"""Device files of NVIDIA's driver, AMD's driver, and Windows under WSL. A machine with GPUs has one of them."""
 
 
 def pytorch(args: argparse.Namespace) -> list[str]:  # noqa: ARG001
@@ -39,11 +39,11 @@ def mpi(args: argparse.Namespace) -> list[str]:  # noqa: ARG001
 
 
 def tensorflow(args: argparse.Namespace) -> list[str]:  # noqa: ARG001
-    """Every task runs the program, once all tasks have started: TensorFlow would wait for a missing one for ever."""
+    """Every task runs the program when all tasks have started. TensorFlow would wait for a missing task for ever."""
     env = _launched_by("tensorflow")
     world.check(env)
     if env.world_size > 1:
-        # The other launches don't need them.
+        # Of no use to the other launches.
         from allranks.runtime.tensorflow.cluster import listed, wait_for_tasks
 
         wait_for_tasks(listed(), join_seconds(os.environ))
@@ -145,7 +145,8 @@ LAUNCHERS: Mapping[str, Callable[[argparse.Namespace], list[str]]] = {
 
 
 def _launched_by(distribution: str) -> RankEnv:
-    """Return the place of this process. Raise InputError if the platform started it by another distribution."""
+    """Return the rank and layout of this process. Raise InputError if the platform started it by another
+    distribution."""
     env = detect()
     if env.launcher != distribution:
         where = f"rank {env.rank} of {env.world_size}"
@@ -171,8 +172,8 @@ def _join(env: RankEnv) -> None:
 
 
 def _per_node() -> RankEnv:
-    """Return the place of an instance. Raise InputError if the platform started several processes on it, each of which
-    would start more."""
+    """Return the rank and layout of this instance. Raise InputError if the platform started several processes on it,
+    each of which would start more."""
     env = detect()
     if env.local_world_size > 1:
         found, expected = f"{env.local_world_size} processes on each instance", "1: the launcher starts the rest"

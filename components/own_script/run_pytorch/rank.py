@@ -1,4 +1,4 @@
-"""Run a program of one's own in a process that a launcher has started: `python rank.py PROGRAM [ARGUMENT ...]`."""
+"""Run a user's program in a process that a launcher has started: `python rank.py PROGRAM [ARGUMENT ...]`."""
 
 import os
 import shlex
@@ -28,8 +28,8 @@ def run_program(command: list[str]) -> NoReturn:
 
 
 def _become(program: str, arguments: list[str]) -> None:
-    """Replace this process by a program. Files of a mount are not executable, so a script's first line is read, and a
-    binary is copied into memory."""
+    """Replace this process by a program. Files of a mount are not executable: the first line of a script names its
+    interpreter, and a binary is copied into memory."""
     content = Path(program).read_bytes()
     if content.startswith(b"#!"):
         interpreter = shlex.split(content.splitlines()[0][2:].decode())

@@ -15,18 +15,18 @@ SHOWN = 10
 
 DATA = ("data", "data_2", "data_3", "file", "initial_model")
 OUTPUTS = ("results", "model", "checkpoints", "metrics")
-"""The inputs and outputs with paths, of which a component may lack some. The program finds each in AZURE_ML_INPUT_name
+"""Inputs and outputs that are paths. A component may lack some. The program reads each from AZURE_ML_INPUT_name
 or AZURE_ML_OUTPUT_name."""
 
 _VARIABLE = re.compile(r"\$(?:(?P<name>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)\}|(?P<dollar>\$))")
 
 
 def command_line(args: argparse.Namespace) -> list[str]:
-    """Return the program's path and its arguments, in which variables are not expanded yet, and set the environment
-    variables of its data and outputs.
+    """Return the program's path and its arguments, with unexpanded variables. Set the environment variables for its
+    data and outputs.
 
-    Without `source`, the program is in the working directory, which is the node's code. What is in neither may be a
-    program on PATH.
+    Without `source`, the program is in the working directory, which is the node's code. Otherwise it may be a program
+    on PATH.
 
     Raise InputError if there is no such program, or the arguments cannot be split.
     """
@@ -46,7 +46,7 @@ def command_line(args: argparse.Namespace) -> list[str]:
 def expanded(arguments: Sequence[str], variables: Mapping[str, str]) -> list[str]:
     """Return arguments with ``$NAME`` and ``${NAME}`` replaced, and ``$$`` by a dollar sign.
 
-    variables: of the process that runs the program, so that ``$RANK`` is the rank's own
+    variables: environment of the process that runs the program, so that ``$RANK`` is its own rank
 
     Raise InputError for a variable that does not exist.
     """

@@ -1,4 +1,4 @@
-"""What the inputs of a training say: its steps, the settings of its strategy, and which weights decay."""
+"""Derive the number of steps, the settings of the strategy and the parameter groups from the inputs of a training."""
 
 from argparse import Namespace
 from typing import Any
@@ -39,7 +39,7 @@ def settings(
     sampler: runtime.GlobalBatches,
     **more: Any,
 ) -> runtime.TrainingSettings:
-    """Return the settings of the strategy. Raise InputError. more: settings that not every training has"""
+    """Return the settings of the strategy. Raise InputError. more: further settings"""
     return runtime.TrainingSettings(
         gradient_accumulation_steps=args.gradient_accumulation_steps,
         per_device_train_batch_size=args.per_device_train_batch_size,

@@ -1,4 +1,4 @@
-"""Score a model of tables on the test rows, each rank a part of them, and count every row exactly once."""
+"""Score a model of tables on the test rows, divided over the ranks. Each row is counted once."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ def evaluate(ranks: sockets.Ranks) -> None:
 def predict(model: Any, rows: pa.Table, description: Description) -> NDArray[np.floating]:
     """Return the model's predictions: (rows, classes), (rows,) of two classes, or (rows,) of a regression.
 
-    Raise InputError if the model does not take these rows or gives something else.
+    Raise InputError if the model does not take these rows, or returns other values.
     """
     classes = len(description.classes)
     if not len(rows):

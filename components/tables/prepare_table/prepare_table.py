@@ -27,17 +27,17 @@ from allranks_steps.tables.prepared_table import (
 )
 
 MAX_CATEGORIES = 100_000
-"""Most distinct texts of a column. A column with more, such as a name of each row, is not a category."""
+"""Maximum number of distinct texts in a column. A column with more, such as a unique name, is not categorical."""
 
 ROWS_PER_GROUP = 65_536
-"""Rows of a row group, which is what a rank of a training reads at once."""
+"""Rows of a row group, which a rank reads at once."""
 
 
 @dataclass(frozen=True)
 class Columns:
     """The columns of the output, and the values that their numbers stand for.
 
-    categories: of each categorical feature; for one that has numbers already, empty
+    categories: values of each categorical feature; empty if they are numbers
     classes:    values of the label; empty for a regression
     """
 
@@ -49,7 +49,7 @@ class Columns:
 
 
 def prepare(args: Namespace) -> Description:
-    """Read the source twice, to find its categories and to write its splits, and return its description.
+    """Read the source twice, for its categories and to write its splits. Return the description.
 
     Raise InputError, and write nothing, if the table cannot be used.
     """
@@ -130,7 +130,8 @@ def _distinct(source: Source, names: list[str]) -> dict[str, pa.Array]:
 
 
 def _write_splits(source: Source, columns: Columns, args: Namespace, folder: Path) -> dict[str, int]:
-    """Write every row to a split at random, and return how many rows each has. Rows without a label are left out."""
+    """Write each row to a random split, and return the number of rows of each split. Rows without a label are
+    skipped."""
     schema = _schema(source.schema, columns)
     generator = np.random.default_rng(args.seed)
     bounds = np.cumsum([1 - args.validation_fraction - args.test_fraction, args.validation_fraction])

@@ -1,5 +1,4 @@
-"""Where tables come from: scikit-learn, or a folder of CSV or Parquet files. Batches of rows, which may be read
-repeatedly."""
+"""Sources of tables: scikit-learn, or a folder of CSV or Parquet files. The rows can be read repeatedly, in batches."""
 
 from argparse import Namespace
 from collections.abc import Iterator
@@ -34,7 +33,7 @@ class Source:
         return self.rows.schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows. The same call again yields the same. Raise InputError for a file that cannot be read."""
+        """Yield the rows, in the same order in each call. Raise InputError for a file that cannot be read."""
         try:
             yield from self.rows.to_batches()
         except (OSError, pa.ArrowInvalid) as error:

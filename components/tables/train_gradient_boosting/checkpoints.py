@@ -1,4 +1,4 @@
-"""Checkpoints of a boosting: the trees so far, and where the training stands."""
+"""Checkpoints of a boosting: the trees, and the progress of the training."""
 
 import json
 import os
@@ -16,7 +16,7 @@ _NAME = re.compile(r"iteration_(\d+)\.json")
 
 @dataclass
 class Progress:
-    """Where a training stands.
+    """The progress of a training.
 
     iteration:      number of iterations so far
     best:           the best value of the metric, after best_iteration; None before the first evaluation
@@ -38,7 +38,7 @@ class Checkpoints:
         self._folder, self._keep = folder, keep
 
     def save(self, model: str, progress: Progress) -> None:
-        """Write a checkpoint, and remove those that are too old. Raise InputError if the disk is full.
+        """Write a checkpoint, and remove old ones. Raise InputError if the disk is full.
 
         model: LightGBM's text
         """

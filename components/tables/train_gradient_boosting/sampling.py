@@ -1,5 +1,5 @@
-"""What LightGBM draws at random, as a function of the iteration, so that a resumed training draws what an uninterrupted
-one does. LightGBM itself begins with its first draw again."""
+"""Make LightGBM's random draws a function of the iteration, so that a resumed training has the draws of an
+uninterrupted one. LightGBM itself starts again with its first draw."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,10 +13,10 @@ FRACTIONS = ("bagging_fraction", "pos_bagging_fraction", "neg_bagging_fraction")
 """Fractions of the rows that a tree is built from: of all rows, and of each of two classes."""
 
 LEAST_ROWS = 16
-"""Fewest rows that a rank's sample has on average. LightGBM fails on a sample without rows."""
+"""Minimum mean number of rows in a rank's sample. LightGBM fails on a sample without rows."""
 
 NEVER = 2**31 - 1
-"""A bagging_freq at which LightGBM itself never draws rows."""
+"""A bagging_freq with which LightGBM never draws rows."""
 
 NOT_RESUMABLE = {
     "boosting": {
@@ -27,7 +27,7 @@ NOT_RESUMABLE = {
     },
     "data_sample_strategy": {"goss": "LightGBM samples no rows in the first iterations after a checkpoint"},
 }
-"""Values with which a resumed training builds other trees than an uninterrupted one, and why."""
+"""Parameter values with which a resumed training would build different trees, with the reasons."""
 
 
 def check_resumable(parameters: Mapping[str, Any]) -> None:
@@ -93,7 +93,7 @@ class Sampling:
 
 
 def _fractions(parameters: Mapping[str, Any]) -> dict[str, float]:
-    """Return the fractions below 1, none without bagging."""
+    """Return the fractions below 1; {} without bagging."""
     if not int(parameters["bagging_freq"]):
         return {}
     fractions = {name: float(parameters.get(name, 1)) for name in FRACTIONS}

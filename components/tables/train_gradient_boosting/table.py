@@ -1,4 +1,4 @@
-"""The rows that a rank trains on, and those that it validates on."""
+"""A rank's rows for training and validation."""
 
 import argparse
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from allranks_steps.tables.prepared_table import (
 )
 
 LEAST_ROWS = 2
-"""Fewest training rows of a rank."""
+"""Minimum number of training rows of a rank."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Rows:
 
 
 def describe(folder: Path, args: argparse.Namespace) -> Description:
-    """Return what the columns are: table.json, and what the arguments say otherwise.
+    """Return the description in table.json with the changes in the arguments.
 
-    Raise InputError if neither says it, or the columns are not numbers.
+    Raise InputError if both are missing, or columns are not numeric.
     """
     description = read_description(folder)
     schema = open_files(folder / "train", "input data, train").schema
@@ -79,7 +79,7 @@ def read(folder: Path, split: str, description: Description, rank: int, world_si
 def with_classes(description: Description, rows: Rows, validation: Rows, ranks: Ranks) -> Description:
     """Return the description with the classes of all ranks' training labels, where it has none.
 
-    Raise InputError if a label of the training or validation rows is no class's index. A collective.
+    Raise InputError if a label of the rows is not the index of a class. A collective.
     """
     if description.task == REGRESSION:
         return description

@@ -26,7 +26,7 @@ OURS = (*NETWORK, "objective", "num_class", "metric")
 """Parameters of LightGBM that follow from the launch, the data or the component's inputs."""
 
 TRIED_ROWS = 100
-"""Rows with which the parameters are tried before the training."""
+"""Number of rows for testing the parameters before the training."""
 
 NAMES = (
     "learning_rate",
@@ -95,7 +95,7 @@ def train(ranks: sockets.Ranks) -> None:
 def start(
     args: Namespace, checkpoints: Checkpoints, description: Description
 ) -> tuple[lightgbm.Booster | None, Progress]:
-    """Return the trees to continue and where the training stands: of a checkpoint, or of an initial model."""
+    """Return the trees to continue and the progress, from a checkpoint or an initial model."""
     loaded = checkpoints.load(args.resume_from_checkpoint)
     if loaded is not None:
         model, progress = lightgbm.Booster(model_str=loaded[0]), loaded[1]
@@ -131,7 +131,7 @@ def boost(
     model: lightgbm.Booster | None,
     boosting: Boosting,
 ) -> lightgbm.Booster:
-    """Add the trees that are missing."""
+    """Train the remaining trees."""
     categorical = [name for name in description.features if name in description.categories]
     training = lightgbm.Dataset(rows.features, rows.label, weight=rows.weight, categorical_feature=categorical)
     held_out = lightgbm.Dataset(validation.features, validation.label, weight=validation.weight, reference=training)
@@ -154,7 +154,7 @@ def boost(
 
 
 def settings(args: Namespace, description: Description, ranks: sockets.Ranks) -> dict[str, Any]:
-    """Return LightGBM's parameters. Raise InputError for one that it does not know or that is not the user's to set."""
+    """Return LightGBM's parameters. Raise InputError for an unknown one, or one that the component sets."""
     objective = args.objective
     if objective == "auto":
         multiple = "multiclass" if len(description.classes) > 2 else "binary"
@@ -195,7 +195,7 @@ def more_parameters(text: str) -> dict[str, str]:
 
 
 def check_accepted(parameters: dict[str, Any], rows: table.Rows, ranks: sockets.Ranks) -> None:
-    """Raise InputError if LightGBM refuses a parameter, or cannot do it on several ranks. A collective."""
+    """Raise InputError if LightGBM rejects a parameter, or does not support it on several ranks. A collective."""
     if ranks.world_size > 1 and str(parameters.get("linear_tree", "")).lower() in ("true", "1", "+"):
         fix = "leave linear_tree out, or train on one rank"
         raise bad_input("input params", f"linear_tree on {ranks.world_size} ranks", "constant leaves", fix)
@@ -211,7 +211,7 @@ def check_accepted(parameters: dict[str, Any], rows: table.Rows, ranks: sockets.
 
 
 def chosen_metric(name: str, description: Description) -> str:
-    """Return the metric that decides. Raise InputError if the task does not have it."""
+    """Return the metric for early stopping. Raise InputError if it does not fit the task."""
     metric = default_metric(description) if name == "auto" else name
     if (metric in ("rmse", "mae")) != (description.task == REGRESSION):
         raise bad_input("input metric", f"{metric} for a {description.task}", "a metric of it", "set it to auto")

@@ -1,4 +1,4 @@
-"""Environment variables that other training libraries need to read a launch correctly."""
+"""Set environment variables from which other training libraries read a launch."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _gpus(environ: MutableMapping[str, str]) -> int:
 
 
 BUILD_SECONDS = 300.0
-"""Maximum age of a valid lock. The builds of DeepSpeed's CPU operations took 24 and 35 s on 2 cores."""
+"""Maximum age of a valid lock in seconds. The builds of DeepSpeed's CPU operations took 24 and 35 s on 2 cores."""
 
 
 def await_builds() -> None:

@@ -22,7 +22,7 @@ class Columns:
 
 
 def check(part: Dataset, columns: Columns, parameter: str) -> None:
-    """Raise InputError if a column is missing. parameter: the input that the data were given as."""
+    """Raise InputError if a column is missing. parameter: name of the input with the data."""
     given = {"text_column": columns.text, "text_pair_column": columns.pair, "label_column": columns.label}
     problems = [
         Problem(
@@ -39,7 +39,7 @@ def check(part: Dataset, columns: Columns, parameter: str) -> None:
 
 
 def label_names(part: Dataset, columns: Columns) -> list[str]:
-    """Return the labels, numbers by size and texts by the alphabet. Raise InputError if there are fewer than two."""
+    """Return the sorted labels. Raise InputError if there are fewer than two."""
     values = set(part[columns.label]) - {None}
     is_number = all(isinstance(value, (int, float)) for value in values)
     names = [str(value) for value in sorted(values, key=None if is_number else str)]
@@ -53,9 +53,9 @@ def label_names(part: Dataset, columns: Columns) -> list[str]:
 def tokenize(
     part: Dataset, columns: Columns, tokenizer: Any, max_length: int, names: Sequence[str] | None, parameter: str
 ) -> Dataset:
-    """Return input_ids and label of each record: the number of its name, or a float without names.
+    """Return the input_ids and the label of each record: the index of its name, or a float if names is None.
 
-    parameter: the input that the data were given as
+    parameter: name of the input with the data
 
     Raise InputError for a missing column, a record without text or label, or a label that is not among the names.
     """

@@ -1,4 +1,4 @@
-"""A model that classifies texts, or that predicts a number for them: load it, and score it on all ranks."""
+"""Load a model that classifies texts or predicts a number for them, and score it on all ranks."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from torch.nn import functional
 from transformers import AutoModelForSequenceClassification
 
 from allranks_steps.text.model_folder import ModelFolder, load_weights
-from allranks_steps.text.scoring import Record, each_once
+from allranks_steps.text.scoring import Record, score_batches
 
 
 def load(folder: ModelFolder, pad_token_id: int, **config: Any) -> Any:
@@ -32,7 +32,7 @@ def load(folder: ModelFolder, pad_token_id: int, **config: Any) -> Any:
 
 
 def _is_new(model: Any, name: str) -> bool:
-    # A model that was trained to fill gaps has no pooler. It is trained with the layer for the labels.
+    # A model that was pre-trained on masked tokens has no pooler, which is trained with the layer for the labels.
     return not name.startswith(f"{model.base_model_prefix}.") or "pooler" in name
 
 
@@ -48,7 +48,7 @@ def predict(
 
     after_batch: called after each batch, on every rank
 
-    The prediction is the number of the likeliest label, or the predicted number of a model with one label.
+    A prediction is the index of the most likely label, or the value that a model with one label predicts.
     """
 
     def compute(batch: list[Record]) -> Tensor:
@@ -61,14 +61,14 @@ def predict(
         losses = functional.cross_entropy(logits, labels.long(), reduction="none")
         return torch.stack([logits.argmax(dim=1).float(), losses], dim=1)
 
-    return each_once(model, examples, 2, batch_size, compute, after_batch)
+    return score_batches(model, examples, 2, batch_size, compute, after_batch)
 
 
 def metrics(table: Tensor, labels: Sequence[float], *, regression: bool) -> dict[str, float]:
     """Return the figures of all predictions.
 
-    Of labels: count, loss (nats), accuracy, f1 (the mean over labels), mcc (Matthews correlation). Of numbers: count,
-    loss (squared error), mae, pearson (0 if all predictions are the same).
+    Classification: count, loss (nats), accuracy, f1 (the mean over labels), mcc (Matthews correlation). Regression:
+    count, loss (squared error), mae, pearson (0 if all predictions are the same).
     """
     predicted, truth = table[:, 0].numpy(), np.asarray(labels, dtype=np.float64)
     result: dict[str, float] = {"count": len(truth), "loss": table[:, 1].mean().item()}

@@ -1,4 +1,4 @@
-"""The examples of a fine-tuning as they are in files: conversations, texts, prompts with completions, preferences."""
+"""Read the examples of a fine-tuning from files: conversations, texts, prompts with completions, preferences."""
 
 import os
 import tempfile
@@ -14,7 +14,7 @@ from allranks.errors import InputError
 from allranks_steps.messages import bad_input
 
 FORMATS = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}
-"""The builder of the library datasets for each suffix."""
+"""Name of the builder in the library datasets, by suffix."""
 
 Record = dict[str, Any]
 
@@ -47,7 +47,7 @@ def read(source: Path, parameter: str) -> Dataset:
 
 
 def split(records: Dataset, fraction: float, seed: int) -> tuple[Dataset, Dataset]:
-    """Return the records without a random fraction of them, and that fraction: at least one record.
+    """Divide the records at random. Return the records to train on, and a fraction of at least one record to hold out.
 
     Raise InputError if no record remains.
     """
@@ -60,7 +60,7 @@ def split(records: Dataset, fraction: float, seed: int) -> tuple[Dataset, Datase
 
 
 def with_held_out(records: Dataset, args: Namespace) -> dict[str, Dataset]:
-    """Return the records to train on as `data`, and the held-out ones, if there are any, as `validation_data`.
+    """Return the records to train on as `data`, and held-out records, if any, as `validation_data`.
 
     records: of the input data
 
@@ -76,14 +76,14 @@ def with_held_out(records: Dataset, args: Namespace) -> dict[str, Dataset]:
 def convert(records: Dataset, function: Callable[[Record, int], Record], columns: Sequence[str]) -> Dataset:
     """Apply a function to each record and its number, and return the result with these columns.
 
-    The result is kept as `read` keeps the records. A rank that calls this later reads what another has written.
+    The result is stored as `read` stores the records. A rank that calls this later reads the stored result.
     """
     others = [name for name in records.column_names if name not in columns]
     return records.map(function, with_indices=True, remove_columns=others)
 
 
 def too_few(count: int, needed: int, what: str) -> InputError:
-    """Return the InputError for fewer examples than one step of all ranks takes."""
+    """Return the InputError for fewer examples than a step of all ranks needs."""
     return bad_input(
         "input data",
         f"{count} {what}",

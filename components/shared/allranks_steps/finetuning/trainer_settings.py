@@ -15,13 +15,13 @@ from allranks_steps.messages import bad_input
 
 FLOAT32_BYTES = 4
 CHECKPOINT_VALUES = 3
-"""Numbers that a checkpoint has for each trained weight: the weight and Adam's two moments, in float32."""
+"""Values in a checkpoint for each trained weight: the weight and Adam's two moments, in float32."""
 
 _GATHER = "stage3_gather_16bit_weights_on_model_save"
 
 
 def resolved(ranks: runtime.Ranks) -> Namespace:
-    """Return the inputs with the values of DeepSpeed's file and of a precision "auto". Raise InputError."""
+    """Return the inputs with the values of DeepSpeed's file, and the resolved precision. Raise InputError."""
     args = runtime.resolve_deepspeed_file(runtime.arguments(), runtime.argument_defaults().get, ranks.world_size)
     if args.precision == "auto":
         file = deepspeed_file.read(args.deepspeed, "input deepspeed")
@@ -31,7 +31,7 @@ def resolved(ranks: runtime.Ranks) -> Namespace:
 
 
 def problems(args: Namespace, ranks: runtime.Ranks) -> list[Problem]:
-    """Return what this machine, or another input, does not allow."""
+    """Return the problems of inputs that this machine, or another input, does not allow."""
     found = []
     on_cpu = ranks.device.type == "cpu"
     if args.strategy != "ddp" and on_cpu:
@@ -141,7 +141,7 @@ def _fsdp(args: Namespace) -> dict[str, Any]:
 
 
 def _deepspeed(args: Namespace) -> dict[str, Any]:
-    """Return DeepSpeed's configuration. Keys that the file does not have are "auto": what TrainingArguments say.
+    """Return DeepSpeed's configuration. Keys that are not in the file are "auto": the values of TrainingArguments.
 
     Raise InputError.
     """
@@ -173,7 +173,7 @@ def _deepspeed(args: Namespace) -> dict[str, Any]:
 
 
 def _adam(args: Namespace) -> dict[str, Any]:
-    """Return the keyword arguments of TrainingArguments for what DeepSpeed's file, but no input, says about Adam."""
+    """Return Adam's settings in DeepSpeed's file that are not inputs, as keyword arguments of TrainingArguments."""
     optimizer = deepspeed_file.read(args.deepspeed, "input deepspeed").section("optimizer")
     params = optimizer.get("params") or {}
     found: dict[str, Any] = {}

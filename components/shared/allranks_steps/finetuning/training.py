@@ -1,4 +1,4 @@
-"""A training by Transformers' Trainer, from its settings to its outputs, as every fine-tuning has it."""
+"""Train by Transformers' Trainer, from the settings to the outputs. Every fine-tuning uses it."""
 
 from argparse import Namespace
 from collections.abc import Sequence
@@ -46,10 +46,10 @@ class ExactTrainer(Trainer):  # type: ignore[misc]  # Transformers is untyped he
 def run(trainer: Trainer, progress: Progress, args: Namespace, ranks: runtime.Ranks, about: dict[str, Any]) -> None:
     """Train, from the newest checkpoint if there is one, evaluate, and write the history. A collective.
 
-    about: what the history says about the training
+    about: further content of the history
 
     Raise Evicted if the training was evicted. Raise InputError if there is no checkpoint to resume from, or if
-    DeepSpeed's file and the other inputs differ, which Transformers finds first.
+    DeepSpeed's file contradicts other inputs, which Transformers detects.
     """
     resumed = resume_from(args.checkpoints, args.resume_from_checkpoint, ranks)
     try:

@@ -1,4 +1,4 @@
-"""Count what a model scores on labelled images, over all ranks."""
+"""Count the correct predictions of a model on labelled images, over all ranks."""
 
 from collections.abc import Callable
 
@@ -21,9 +21,9 @@ def count(
     ranks: runtime.Ranks,
     interrupted: Callable[[], bool] = lambda: False,
 ) -> Counts | None:
-    """Return what the model scores over all ranks, each image counted once. A collective.
+    """Return the counts over all ranks. Each image is counted once. A collective.
 
-    interrupted: whether to stop, asked on every rank before each batch; the result is then None
+    interrupted: called on every rank before each batch; if it returns True, the result is None
 
     The ranks of a sharded model communicate in every forward pass, so all make the same number of passes.
     """
@@ -43,13 +43,14 @@ def count(
         found += _cells(batch.labels, best[:, 0], class_count, with_matrix=with_matrix)
     found, sums = ranks.reduce(found).cpu(), ranks.reduce(sums).cpu()
     if with_matrix:
-        return Counts.of_matrix(found.reshape(class_count, class_count).numpy(), *sums.tolist())
+        return Counts.from_matrix(found.reshape(class_count, class_count).numpy(), *sums.tolist())
     present, predicted, correct = found.reshape(3, class_count).numpy()
     return Counts(present, predicted, correct, None, *sums.tolist())
 
 
 def _cells(labels: Tensor, predicted: Tensor, class_count: int, *, with_matrix: bool) -> Tensor:
-    """Return the cells of the confusion matrix; without one, images, predictions and correct ones of each class."""
+    """Return the cells of the confusion matrix, or the numbers of images, predictions and correct predictions of each
+    class."""
     if with_matrix:
         return torch.bincount(labels * class_count + predicted, minlength=class_count * class_count)
     correct = labels[labels == predicted]

@@ -27,7 +27,7 @@ DESCRIPTION = "dataset.json"
 
 
 class BadData(InputError):
-    """The data cannot be used. The message says what was found and what to do; nothing was written.
+    """An InputError for image data that cannot be used. Nothing was written.
 
     where: the input
     """
@@ -71,7 +71,7 @@ def describe(source: str, classes: tuple[str, ...], splits: Mapping[str, Images]
     """Return the description of these splits."""
     train = splits["train"].pixels
     _, channels, height, width = train.shape
-    # Without any image, a single zero takes the place of the pixels.
+    # Without images, a single zero replaces the pixels.
     by_channel = [
         (train[:, channel] if len(train) else np.zeros(1)).astype(np.float64) / 255 for channel in range(channels)
     ]

@@ -15,9 +15,9 @@ class Preset:
 
     config:   the class of its configuration
     values:   keyword arguments of the configuration
-    smallest: height and width in pixels of the smallest images that it takes
-    multiple: of which the height and width must be a multiple
-    enlarges: whether smaller images are enlarged to `smallest`, instead of being refused
+    smallest: minimum height and width of images in pixels
+    multiple: divisor of the height and width
+    enlarges: whether smaller images are enlarged to `smallest` instead of refused
     """
 
     config: Callable[..., PretrainedConfig]
@@ -77,7 +77,7 @@ def network_size(name: str, image_size: int, images: tuple[int, int] | None) -> 
     """Return the height and width of the images inside of the network.
 
     image_size: the parameter; 0 for the size of the images
-    images:     height and width of the images, None if they have any size
+    images:     height and width of the images; None if they differ
 
     Raise InputError if the preset does not take images of that size.
     """

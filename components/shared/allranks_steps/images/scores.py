@@ -1,4 +1,4 @@
-"""Metrics of what a model scored, and the outputs of an evaluation."""
+"""Metrics of an evaluation, and its outputs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from allranks_steps.json_files import confusion_document, write_json
 
 @dataclass(frozen=True)
 class Counts:
-    """What a model scored, over all ranks.
+    """The predictions of a model, counted over all ranks.
 
     present, predicted, correct: images of each class, predictions of it, and correct ones, (classes,)
-    confusion: (classes, classes), rows by true class, columns by predicted class; None for too many classes
+    confusion: (classes, classes), rows by true class, columns by predicted class; None if there are too many classes
     loss:      sum of the cross-entropy over the images
     top5:      images whose class is among the five with the highest scores
     """
@@ -32,7 +32,7 @@ class Counts:
     top5: float
 
     @classmethod
-    def of_matrix(cls, confusion: NDArray[np.int64], loss: float = 0.0, top5: float = 0.0) -> Counts:
+    def from_matrix(cls, confusion: NDArray[np.int64], loss: float = 0.0, top5: float = 0.0) -> Counts:
         """Return the counts of a confusion matrix."""
         return cls(confusion.sum(axis=1), confusion.sum(axis=0), np.diagonal(confusion), confusion, loss, top5)
 

@@ -1,4 +1,4 @@
-"""A model in MLflow's format: an input of a step, a new output, or a placeholder where there is none."""
+"""Read and write models in MLflow's format, and placeholders for models that do not exist."""
 
 import os
 import shutil
@@ -17,17 +17,15 @@ PLACEHOLDER = "no_model.json"
 
 
 def read_mlmodel(folder: Path, where: str = "input model", fix: str = "", flavor: str = "") -> dict[str, Any]:
-    """Return the content of MLmodel. Raise InputError if it describes no model: MLflow would register it all the same.
+    """Return the content of MLmodel. Raise InputError if it does not describe a model, which MLflow would register.
 
     where, fix: for the message
-    flavor:     that the model must have, such as pytorch
+    flavor:     required flavor, such as pytorch
     """
     import yaml
 
-    file, expected = (
-        folder / "MLmodel",
-        f"a model of MLflow's flavor {flavor}" if flavor else "a model in MLflow's format",
-    )
+    file = folder / "MLmodel"
+    expected = f"a model of MLflow's flavor {flavor}" if flavor else "a model in MLflow's format"
     if not file.is_file():
         raise bad_input(where, f"{folder} holds no file MLmodel", expected, fix)
     try:
@@ -44,7 +42,7 @@ def read_mlmodel(folder: Path, where: str = "input model", fix: str = "", flavor
 
 
 def load_model(flavor: Any, folder: Path, where: str = "input model", fix: str = "") -> Any:
-    """Return the model of a folder. Raise InputError if it cannot be loaded.
+    """Load a model. Raise InputError if it cannot be loaded.
 
     flavor:     MLflow's module that loads it, such as mlflow.pyfunc
     where, fix: for the message

@@ -25,9 +25,9 @@ def require_address() -> None:
 
 
 def newest(name: str) -> Version | None:
-    """Return the version with the highest number, None if the model has none.
+    """Return the version with the highest number; None if the model has no version.
 
-    Raise InputError if the look-up fails for any other reason: the model may exist then.
+    Raise InputError if the look-up fails, because the model may exist.
     """
     require_address()
     if not name or "'" in name:
@@ -45,13 +45,13 @@ def newest(name: str) -> Version | None:
     except MlflowException as error:
         if error.error_code == "RESOURCE_DOES_NOT_EXIST":
             return None
-        raise registry_error(f"MLflow did not say which versions {name!r} has: {error}") from None
+        raise registry_error(f"the versions of {name!r} cannot be listed: {error}") from None
 
 
 def register(model: Path, name: str, tags: Mapping[str, str], *, beside: tuple[Path, ...] = ()) -> str:
     """Register the model as a new version of a name, with tags and the id of this run, and return the version.
 
-    beside: files to add to the model's folder
+    beside: further files for the model's folder
 
     Raise InputError if the registry refuses.
 

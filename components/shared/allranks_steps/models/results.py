@@ -1,10 +1,9 @@
-"""What a step hands on besides its files: control outputs, which loops and conditions of a pipeline read, and its
-result as one line, which stands beside the metrics of its run.
+"""Write the control outputs of a step, which loops and conditions of a pipeline read, and its result as one line.
 
-Here a control output is a file with the value as text, and the line is the file ./outputs/result.txt. Azure ML's
+Locally, a control output is a file with the value as text, and the line is the file ./outputs/result.txt. Azure ML's
 pipeline also reads a control output from the run's properties, where mldesigner writes it
-(`_write_properties_to_run_history` of mldesigner 0.1.0b23), and there the line is also the tag allranks.result of the
-job, which can be read without a download. A script that uses MLflow anyway sets only the tag, here and there.
+(`_write_properties_to_run_history` of mldesigner 0.1.0b23), and the line is also the tag allranks.result of the
+job, which can be read without a download.
 """
 
 import json

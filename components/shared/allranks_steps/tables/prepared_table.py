@@ -7,8 +7,8 @@
 Every feature is a number: a column of texts is written as the index of its category, and table.json has the texts. A
 missing value is null. The label of a classification is the index of its class.
 
-Training data from elsewhere need no table.json: a folder with the sub-folders train, validation and test, in Parquet or
-CSV, is described by the component's parameters.
+Other training data need no table.json. Parameters of the component describe a folder with the sub-folders train,
+validation and test, in Parquet or CSV.
 """
 
 import json
@@ -35,8 +35,8 @@ class Description:
     task:       classification or regression
     label:      column of the label
     weight:     column of the rows' weights; "" for none
-    features:   the other columns, in the order in which a model takes them
-    categories: of each categorical feature, the texts that its numbers stand for; empty if it had numbers already
+    features:   the other columns, in the order of the model's inputs
+    categories: texts of each categorical feature, by number; empty if the feature was numeric
     classes:    names of the classes, in the order of their indices; empty for a regression
     counts:     rows in each split; empty if unknown
     """
@@ -113,7 +113,7 @@ def read_rows(folder: Path, split: str, description: Description, rank: int, wor
 
 
 def read_share(rows: pads.Dataset, columns: list[str], rank: int, world_size: int, where: str) -> pa.Table:
-    """Return this rank's share of the rows: consecutive ones, as many as the other ranks have, give or take one.
+    """Return this rank's share of the rows. The rows are consecutive, and the shares differ by at most one row.
 
     where: the input, for the message
 
@@ -141,7 +141,7 @@ def read_share(rows: pads.Dataset, columns: list[str], rank: int, world_size: in
 
 
 def _pieces(rows: pads.Dataset) -> Iterator[tuple[pads.Fragment, int]]:
-    """Yield what can be read on its own, and how many rows it has."""
+    """Yield the parts of the table that can be read separately, with their numbers of rows."""
     for fragment in rows.get_fragments():
         if isinstance(fragment, pads.ParquetFileFragment):
             # A fragment of one row group counts the rows of its whole file.

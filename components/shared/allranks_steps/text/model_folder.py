@@ -16,7 +16,7 @@ WITHIN = "artifacts/huggingface"
 """The folder of the model's files within the MLflow models of this project."""
 
 ADAPTER = "adapter"
-"""The folder of an adapter that is not merged, within the model's files."""
+"""Folder of an unmerged adapter within the model's files."""
 
 _EXPECTED = (
     "a model in Hugging Face's format (config.json, weights, tokenizer), or an MLflow model with one: "
@@ -31,7 +31,7 @@ class ModelFolder:
     parameter: the input that the model was given as, for messages
     weights:   holds config.json and the weights
     tokenizer: holds the tokenizer's files
-    adapter:   holds an adapter for the weights, which is not merged into them; None without one
+    adapter:   holds an adapter that is not merged into the weights; None without one
     """
 
     parameter: str
@@ -45,7 +45,7 @@ def find(folder: Path, parameter: str) -> ModelFolder:
 
     Raise InputError if there is no config.json or no tokenizer.
     """
-    logging.disable_progress_bar()  # a log has no place for one
+    logging.disable_progress_bar()  # which would fill a log
     inner = folder / WITHIN
     root = inner if inner.is_dir() else folder
     weights, tokenizer = _shallowest(root, "config.json"), _shallowest(root, "tokenizer_config.json")
@@ -113,7 +113,7 @@ def load_weights(
     """Load a model.
 
     kind:     one of Transformers' Auto classes
-    may_miss: takes the model and the name of weights that the files lack, and returns whether they may be new
+    may_miss: returns whether weights that the files lack may be new, for the model and their name
     options:  of from_pretrained
 
     Raise InputError if weights are missing, damaged or those of another model.
@@ -137,7 +137,7 @@ def open_causal(place: Path, parameter: str, max_seq_length: int = 0) -> tuple[M
 
 
 def check_kind(folder: ModelFolder, config: Any) -> None:
-    """Raise InputError if the model is not one that continues texts."""
+    """Raise InputError if the model is not a causal language model."""
     architectures = tuple(getattr(config, "architectures", None) or ())
     is_causal = any(name.endswith(("ForCausalLM", "LMHeadModel")) for name in architectures)
     if type(config) not in AutoModelForCausalLM._model_mapping or (architectures and not is_causal):
@@ -147,8 +147,9 @@ def check_kind(folder: ModelFolder, config: Any) -> None:
 
 
 def load_causal(folder: ModelFolder, dtype: torch.dtype, **options: Any) -> Any:
-    """Load the model with an adapter that it may have, which is merged into the weights. Raise InputError as
-    `load_weights` does, which has the options."""
+    """Load the model, and merge its adapter, if any, into the weights. Raise InputError as `load_weights` does.
+
+    options: as for `load_weights`"""
     model = load_weights(AutoModelForCausalLM, folder, dtype=dtype, **options)
     if folder.adapter is None:
         return model
@@ -168,7 +169,7 @@ def _unreadable(folder: ModelFolder, error: Exception) -> InputError:
 
 
 def _shallowest(root: Path, name: str) -> Path | None:
-    """Return the folder of the file that is the fewest folders deep, of an adapter's none."""
+    """Return the folder of the file with the fewest parents. Adapters are ignored."""
     files = (file for file in root.rglob(name) if ADAPTER not in file.relative_to(root).parts)
     file = min(files, key=lambda file: (len(file.parts), str(file)), default=None)
     return file.parent if file else None

@@ -71,7 +71,7 @@ class Description:
 
 
 class Tokens:
-    """The tokens of a split as one sequence, whatever the files that hold them. Slices are read when they are taken.
+    """The tokens of a split as one sequence over several files. A slice is read when it is used.
 
     len(tokens)          number of tokens
     tokens[start:stop]   a NumPy array of at most stop - start tokens, of the files' dtype

@@ -1,4 +1,4 @@
-"""Score examples on all ranks: each example once, also where a forward pass is a collective."""
+"""Score examples on all ranks, each once, also if a forward pass is a collective."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ Record = dict[str, Any]
 
 
 @torch.no_grad()
-def each_once(
+def score_batches(
     model: Any,
     examples: Sequence[Record],
     width: int,
@@ -25,7 +25,7 @@ def each_once(
 ) -> Tensor:
     """Return the figures of all examples, (len(examples), width) float64 on the CPU, on every rank. A collective.
 
-    model:      is in evaluation mode meanwhile
+    model:      is set to evaluation mode during the call
     examples:   with input_ids; the same on every rank
     batch_size: number of examples that a rank computes at once
     compute:    returns the figures of a batch, (len(batch), width)
@@ -67,7 +67,7 @@ def score(
     batch_size: number of examples that a rank scores at once
     after_batch: called after each batch, on every rank
     """
-    return each_once(model, examples, 3, batch_size, lambda batch: _score_batch(model, batch, device), after_batch)
+    return score_batches(model, examples, 3, batch_size, lambda batch: _score_batch(model, batch, device), after_batch)
 
 
 def summarize(table: Tensor) -> dict[str, float]:

@@ -26,14 +26,14 @@ from torch.distributed.checkpoint.storage import WriteResult
 from torch.futures import Future
 
 from allranks.errors import InputError, Problem
-from allranks.runtime import lifecycle, tensors
+from allranks.runtime import lifecycle
 from allranks.runtime.checkpoints import manifest
 from allranks.runtime.checkpoints.manifest import BLOCK_BYTES, FileRecord, Manifest
-from allranks.runtime.checkpoints.state import name_of
-from allranks.runtime.tensors import TensorShard
+from allranks.runtime.checkpoints.state import tensor_name
+from allranks.runtime.tensors import StatePath, TensorShard
 
 VISIBLE_SECONDS = 60.0
-"""How long a file that another instance has written may take to appear on rank 0's: mounted storage has caches."""
+"""Time until a file of another instance must be visible on rank 0's: mounted storage has caches."""
 
 _POLL_SECONDS = 0.05
 _BUFFER_BYTES = 1 << 20
@@ -41,7 +41,7 @@ _BUFFER_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Shard:
-    """What a rank writes of a tensor, as torch's planner takes it."""
+    """The part of a tensor that a rank writes, in the form that torch's planner takes."""
 
     shard: TensorShard
 
@@ -64,20 +64,21 @@ class Shard:
         return dict(self.shard.pieces)[tuple(offsets or ())]
 
 
-def nested(shards: Mapping[tensors.Path, TensorShard], others: Mapping[tensors.Path, io.BytesIO]) -> dict[str, Any]:
-    """Return what `save` takes: a state dict of this rank's shards, and of the bytes of other values."""
-    state: dict[str, Any] = {}
-    values: dict[tensors.Path, Any] = {path: Shard(shard) for path, shard in shards.items() if shard.pieces}
-    for path, value in (values | dict(others)).items():
+def nested(shards: Mapping[StatePath, TensorShard], others: Mapping[str, io.BytesIO]) -> dict[str, Any]:
+    """Return the state dict for torch's `save`, with this rank's shards and the bytes of other values."""
+    state: dict[str, Any] = dict(others)
+    for path, shard in shards.items():
+        if not shard.pieces:
+            continue
         place = state
         for key in path[:-1]:
             place = place.setdefault(key, {})
-        place[path[-1]] = value
+        place[path[-1]] = Shard(shard)
     return state
 
 
 class Planner(DefaultSavePlanner):
-    """Plans the writing of a state from `nested`. Ranks do not send a plan again that has not changed.
+    """Plan the writing of a state from `nested`. Ranks do not resend an unchanged plan.
 
     key:   name of the checkpoints, of which torch keeps the last plan
     ready: waits until the copies of the tensors are complete
@@ -89,7 +90,7 @@ class Planner(DefaultSavePlanner):
         self._ready = ready
 
     def create_local_plan(self) -> SavePlan:
-        """Return this rank's plan when its tensors are ready. If they fail, torch tells all ranks."""
+        """Return this rank's plan when its tensors are ready. torch reports a failure to all ranks."""
         self._ready()
         return super().create_local_plan()
 
@@ -115,7 +116,7 @@ class Writer(FileSystemWriter):
         self,
         path: Path,
         description: Manifest,
-        aliases: Mapping[tensors.Path, tensors.Path],
+        aliases: Mapping[StatePath, StatePath],
         completed: Callable[[], None],
     ) -> None:
         super().__init__(path, per_thread_copy_ahead=0)
@@ -124,14 +125,14 @@ class Writer(FileSystemWriter):
         self._description, self._aliases, self._completed = description, aliases, completed
 
     def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
-        """Create the folder. An earlier attempt at the same step does not count from then on."""
+        """Create the folder, and invalidate an earlier attempt at the same step."""
         self._folder.mkdir(parents=True, exist_ok=True)
         for name in (manifest.MANIFEST, manifest.METADATA):
             (self._folder / name).unlink(missing_ok=True)
         return plan
 
     def write_data(self, plan: SavePlan, planner: Any) -> Future[list[Any]]:
-        """Write this rank's file, and return what torch does, with the sizes and checksums of the files after it."""
+        """Write this rank's file. Return torch's results, followed by the sizes and checksums of the files."""
         results: Future[list[Any]] = Future()
         results.set_result([*super().write_data(plan, planner).value(), self._files.records])
         return results
@@ -153,10 +154,10 @@ class Writer(FileSystemWriter):
         self._completed()
 
     def _aliased(self, metadata: Metadata, results: list[list[WriteResult]]) -> list[WriteResult]:
-        """Add the aliases to the metadata. Return what was written for them, which is another tensor's."""
+        """Add the aliases to the metadata. Return the results for them, which are those of the other tensors."""
         found: list[WriteResult] = []
         for path, source in self._aliases.items():
-            name, other = name_of(path), name_of(source)
+            name, other = tensor_name(path), tensor_name(source)
             metadata.state_dict_metadata[name] = metadata.state_dict_metadata[other]
             metadata.planner_data[name] = path
             for result in (result for of_rank in results for result in of_rank if result.index.fqn == other):
@@ -219,10 +220,10 @@ def _size(path: Path) -> int | None:
 
 
 WRITE_SECONDS = 1800.0
-"""How long the ranks wait for the files of each other."""
+"""Time limit for the files of the other ranks."""
 
 ABANDON_SECONDS = 10.0
-"""How long a failed rank waits for a save in progress, while the other ranks may be waiting for its end."""
+"""Time that a failed rank waits for a save in progress, while other ranks may be waiting for its exit."""
 
 
 def not_written(path: Path, reason: str) -> InputError:
@@ -269,7 +270,7 @@ class BackgroundSave:
     def _work(self) -> None:
         try:
             self._save()
-        except CheckpointException as error:  # of one rank or several: torch tells all of them
+        except CheckpointException as error:  # of one or several ranks: torch raises it on all of them
             failures = sorted(error.failures.items())
             self._error = "; ".join(f"rank {rank}: {_first_line(reason)}" for rank, (reason, _) in failures)
         except Exception as error:  # a rank has ended, or the network failed

@@ -100,13 +100,14 @@ class _OpenShard:
         self._process = os.getpid()
 
     def leads_to(self, shard: int, start: int, number: int) -> bool:
-        """Return whether a sample of the window at `start` can be returned without reading the shard again."""
+        """Return whether a sample of the window at `start` can be returned without reopening the shard."""
         if shard != self._shard or os.getpid() != self._process:  # a fork shares the position in an open file
             return False
         return self._next <= start or (start == self._window and (number >= self._next or number in self._held))
 
     def sample(self, start: int, number: int) -> Any:
-        """Return a sample of the window at `start`. Read up to it. Raise InputError at an end in the wrong place."""
+        """Read up to a sample of the window at `start`, and return it. Raise InputError for a wrong number of
+        samples."""
         if start != self._window:
             self._window = start
             self._held.clear()
@@ -122,7 +123,7 @@ class _OpenShard:
         return self._held.pop(number)
 
     def close(self) -> None:
-        """Close the files that a generator has open."""
+        """Close the open files of a generator."""
         close = getattr(self._samples, "close", None)
         if close is not None:
             close()

@@ -37,7 +37,7 @@ def mlflow_pytorch() -> ModuleType:
     # Importing a module that is None in sys.modules raises ImportError. MLflow then treats it as not installed.
     sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]
     try:
-        import mlflow.pytorch
+        import mlflow.pytorch  # takes seconds
     finally:
         for name in absent:
             del sys.modules[name]
@@ -46,12 +46,12 @@ def mlflow_pytorch() -> ModuleType:
 
 @contextlib.contextmanager
 def installed_requirements() -> Iterator[None]:
-    """Let MLflow save models without comparing their requirements with what is installed, inside of the block.
+    """Context manager in which MLflow saves models without comparing their requirements with the installed packages.
 
-    MLflow warns about a model that requires another version. To do so, it reads the file list of every installed
-    package, for 1 s or more. That is superfluous if the requirements are the installed versions.
+    MLflow warns about a model that requires another version. For this, it reads the file list of every installed
+    package, which takes 1 s or more, and is superfluous if the requirements are the installed versions.
     """
-    from mlflow.utils import environment
+    from mlflow.utils import environment  # takes seconds
 
     compare = getattr(environment, "warn_dependency_requirement_mismatches", None)
     if compare is None:  # another version of MLflow
@@ -65,13 +65,13 @@ def installed_requirements() -> Iterator[None]:
 
 
 BATCH = 500
-"""Metrics per request. A server processes some tens of single metrics per second, and 1,600 in batches of this size."""
+"""Metrics per request. A server processes tens of single metrics per second, and 1,600 in batches of this size."""
 
 INTERVAL_SECONDS = 1.0
-"""How long metrics are collected before they are sent."""
+"""Time in which metrics are collected before they are sent."""
 
 CLOSE_SECONDS = 60.0
-"""How long the end of a training waits until the remaining metrics are sent."""
+"""Time limit for sending the remaining metrics at the end of a training."""
 
 FAILURES = 3
 """Number of consecutive failed requests after which nothing more is sent."""
@@ -116,7 +116,7 @@ class Tracking:
         self._opened.wait()
         if self._run_id is None:
             return
-        import mlflow
+        import mlflow  # takes a second, and only a tracked training needs it
 
         try:
             action(mlflow, self._run_id)
@@ -130,7 +130,7 @@ class Tracking:
         if self._run_id is None:
             yield None
             return
-        import mlflow
+        import mlflow  # takes a second, and only a tracked training needs it
 
         if mlflow.active_run():  # the script has started a run itself
             yield mlflow
@@ -173,7 +173,7 @@ class Tracking:
                 failures += 1
                 self._report_failure("metrics", error)
         if own_run:
-            import mlflow
+            import mlflow  # takes a second, and only a tracked training needs it
 
             try:
                 mlflow.end_run(self._status)
@@ -182,7 +182,7 @@ class Tracking:
 
     def _open_run(self) -> bool:
         """Import MLflow and find the run, or create one. Return whether it was created."""
-        import mlflow
+        import mlflow  # takes a second, and only a tracked training needs it
 
         self._imported.set()
         self._metric = mlflow.entities.Metric

@@ -9,7 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import deepspeed
+import deepspeed.ops
 import torch
+from deepspeed.runtime.config import DeepSpeedConfig, DeepSpeedConfigError
 from torch import Tensor, distributed, nn, optim
 from torch.optim.lr_scheduler import LRScheduler
 
@@ -33,8 +36,6 @@ class DeepSpeed(Strategy):
         # Without a launcher, there is one rank. DeepSpeed reads its rank only from the environment.
         for name, value in (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "1")):
             os.environ.setdefault(name, value)
-        import deepspeed.ops
-
         if self.device.type == "cpu":
             # DeepSpeed's own all-reduce needs LOCAL_SIZE from its launcher, and every rank would build or load it and
             # wait for the others' lock. Disabled before DeepSpeed tests the compiler for each of its operations.
@@ -54,8 +55,6 @@ class DeepSpeed(Strategy):
         The optimizer is the loop's own torch optimizer, so that no operation has to be compiled. If DeepSpeed's
         configuration has an optimizer or a scheduler, that one replaces the loop's.
         """
-        import deepspeed
-
         config = configuration(settings, optimizer, distributed.get_world_size(), self.device)
         values = dict(config.values)
         if config.deepspeed_stage == 0:
@@ -88,8 +87,6 @@ class DeepSpeed(Strategy):
 
 def _check(values: dict[str, Any], path: str | Path | None) -> None:
     """Raise InputError if DeepSpeed refuses the configuration."""
-    from deepspeed.runtime.config import DeepSpeedConfig, DeepSpeedConfigError
-
     try:
         DeepSpeedConfig(values)
     except (AssertionError, ValueError, TypeError, DeepSpeedConfigError) as error:
@@ -98,8 +95,6 @@ def _check(values: dict[str, Any], path: str | Path | None) -> None:
 
 def _sharding(values: dict[str, Any]) -> Callable[[nn.Parameter], None]:
     """Return a function that shards rank 0's values of a parameter as ZeRO 3 does. A collective."""
-    import deepspeed
-
     first: list[Any] = []
 
     def shard(parameter: nn.Parameter) -> None:

@@ -162,7 +162,7 @@ _REFUSED_KEYS = {
     "it is for inference": ("weight_quantization",),
 }  # fmt: skip
 REFUSED = {key: reason for reason, keys in _REFUSED_KEYS.items() for key in keys}
-"""Keys that would have no effect in a training loop, or a wrong one, with the reason."""
+"""Keys that would have no effect or a wrong effect in a training loop, with the reason."""
 
 _SHARDS = "the checkpoints do not have shards of this kind"
 REFUSED_ZERO = (
@@ -172,11 +172,11 @@ REFUSED_ZERO = (
     "zero_quantized_nontrainable_weights",
     "zero_quantized_gradients",
 )
-"""Keys of zero_optimization that are refused for this reason."""
+"""Rejected keys of zero_optimization."""
 
 
 def reject_keys(file: DeepSpeedFile) -> None:
-    """Raise InputError for keys of the file that DeepSpeed does not have, or that a training cannot honour."""
+    """Raise InputError for keys that DeepSpeed does not have, or that a training cannot use."""
     problems = []
     for key, value in file.content.items():
         if key in REFUSED and _enabled(value) and not _of_a_trial(key, value):
@@ -231,17 +231,17 @@ _OPTIMIZERS = {"adam": "adamw_torch", "adamw": "adamw_torch", "sgd": "sgd"}
 
 
 def resolve_deepspeed_file(inputs: Namespace, default: Callable[[str], Any], world_size: int) -> Namespace:
-    """Return the inputs of a component, with the values that DeepSpeed's file has for them.
+    """Return the inputs of a component with the values of DeepSpeed's file.
 
-    inputs:  with `strategy` and `deepspeed`, the path of the file, or None. Other inputs are recognised by the names
-             that the recipes use
+    inputs:  with `strategy` and `deepspeed`, the path of the file, or None. Other inputs are recognised by their names
+             in the recipes
     default: returns the default of an input, such as `parser.get_default`
 
     A value in the file replaces the default of an input. An input with another value must agree with the file. "auto"
     and a missing key stand for the input.
 
-    Raise InputError for a file that cannot be read, or that another strategy does not use, and for each input that the
-    file contradicts, with the names of both.
+    Raise InputError for a file that cannot be read, or that the strategy does not use, and for each input that
+    contradicts the file.
     """
     if inputs.deepspeed is None:
         return inputs

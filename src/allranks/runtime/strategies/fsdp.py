@@ -84,8 +84,8 @@ class Fsdp(Strategy):
 def _units(
     model: nn.Module, blocks: list[nn.Module], low: torch.dtype | None, device: torch.device
 ) -> list[tuple[nn.Module, MixedPrecisionPolicy]]:
-    """Return the modules to shard one by one, and the precision of each. Inner modules come before outer ones, which
-    get the parameters that are left.
+    """Return the modules to shard one by one, and the precision of each. Inner modules precede outer ones, which get
+    the remaining parameters.
 
     low: the 16-bit type to compute in
     """
@@ -120,7 +120,7 @@ def _mesh(shard_group_size: int | None, device: torch.device) -> DeviceMesh:
 
 
 def _fill(model: nn.Module, values: dict[str, Any], device: torch.device, offload: bool) -> None:
-    """Give a sharded model on the meta device its values. A collective.
+    """Load the values of a sharded model on the meta device. A collective.
 
     values:  the state dict of the whole model on rank 0; ignored on other ranks
     offload: leave the parameters on the CPU. Buffers are not offloaded
@@ -200,7 +200,7 @@ def _without_tensors(model: nn.Module, optimizer: optim.Optimizer) -> dict[str, 
 def _scatter(model: nn.Module, optimizer: optim.Optimizer, weights: dict[str, Any], state: dict[str, Any]) -> None:
     """Load this rank's shards of the states of a model and its optimizer. A collective.
 
-    weights, state: what `_gather` returned, with a SavedTensor in place of each tensor
+    weights, state: as `_gather` returns them, with a SavedTensor in place of each tensor
 
     Raise ValueError if the model's parameters have other shapes.
     """

@@ -144,8 +144,8 @@ def is_created(model: nn.Module) -> bool:
 
 
 def move_parameters(model: nn.Module, device: str, each: Callable[[nn.Parameter], None] = lambda _: None) -> None:
-    """Put empty tensors on a device in place of parameters on another one, which stay the same objects: an optimizer
-    may have them. each: called for each parameter"""
+    """Replace parameters on other devices by empty tensors on a device. The parameters remain the same objects, because
+    an optimizer may refer to them. each: called for each parameter"""
     for parameter in list(model.parameters()):
         if parameter.device.type != device:
             empty = nn.Parameter(torch.empty_like(parameter, device=device), requires_grad=parameter.requires_grad)

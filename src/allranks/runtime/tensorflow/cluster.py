@@ -21,10 +21,10 @@ from allranks.runtime.metrics.metrics import Metrics
 from allranks.runtime.sockets.rendezvous import accept, register
 
 CHIEF = "the chief"
-"""What messages call the chief."""
+"""Name of the chief in messages."""
 
 SILENT_SECONDS = 15.0
-"""How long a task that has answered before may be silent. If its port is closed, it counts as lost immediately."""
+"""Time that a task may be silent after it has answered. If its port is closed, it counts as lost immediately."""
 
 
 @dataclass(frozen=True)
@@ -190,8 +190,8 @@ class Sight:
 
 
 def find_lost(sights: Iterable[Sight], timeout_seconds: float) -> ConnectionError | None:
-    """Probe tasks. Return an error that names one that has ended, or has not appeared within timeout_seconds; None if
-    there is none."""
+    """Probe tasks. Return an error with the name of a task that has ended, or has not appeared within timeout_seconds;
+    otherwise None."""
     return next((sight.lost(timeout_seconds) for sight in sights if sight.missing(timeout_seconds)), None)
 
 
@@ -235,14 +235,14 @@ def limit_threads(local_count: int) -> None:
     """Limit this process to its share of the cores, because by default every process uses all of them. Must be called
     before TensorFlow computes. local_count: number of processes that share them"""
     if local_count > 1:
-        import tensorflow as tf
+        import tensorflow as tf  # takes seconds, and scripts that wait for the cluster do not need it
 
         tf.config.threading.set_intra_op_parallelism_threads(max(1, len(os.sched_getaffinity(0)) // local_count))
 
 
 def single_process_strategy() -> Any:
     """Return the strategy of one process: MirroredStrategy if it has several GPUs, else TensorFlow's default."""
-    import tensorflow as tf
+    import tensorflow as tf  # takes seconds, and scripts that wait for the cluster do not need it
 
     if len(tf.config.list_physical_devices("GPU")) > 1:
         return tf.distribute.MirroredStrategy()
@@ -256,7 +256,7 @@ def worker_strategy(cluster: Cluster, timeout_seconds: float) -> Any:
 
     Without GPUs, the collectives use a ring: the alternative, NCCL, needs GPUs.
     """
-    import tensorflow as tf
+    import tensorflow as tf  # takes seconds, and scripts that wait for the cluster do not need it
 
     gpus = tf.config.list_physical_devices("GPU")
     implementations = tf.distribute.experimental.CommunicationImplementation
@@ -270,14 +270,14 @@ def worker_strategy(cluster: Cluster, timeout_seconds: float) -> Any:
 
 def parameter_server_strategy(cluster: Cluster) -> Any:
     """Return ParameterServerStrategy for the chief. Its constructor waits until it is connected to every server."""
-    import tensorflow as tf
+    import tensorflow as tf  # takes seconds, and scripts that wait for the cluster do not need it
 
     return tf.distribute.ParameterServerStrategy(_resolver(cluster))
 
 
 def start_server(cluster: Cluster) -> Any:
     """Return a listening worker or parameter server, which executes the chief's requests."""
-    import tensorflow as tf
+    import tensorflow as tf  # takes seconds, and scripts that wait for the cluster do not need it
 
     return tf.distribute.Server(
         tf.train.ClusterSpec(_spec(cluster)), job_name=cluster.role, task_index=cluster.index, protocol="grpc"
@@ -285,7 +285,7 @@ def start_server(cluster: Cluster) -> Any:
 
 
 def _resolver(cluster: Cluster) -> Any:
-    import tensorflow as tf
+    import tensorflow as tf  # takes seconds, and scripts that wait for the cluster do not need it
 
     return tf.distribute.cluster_resolver.SimpleClusterResolver(
         tf.train.ClusterSpec(_spec(cluster)), task_type=cluster.role, task_id=cluster.index, rpc_layer="grpc"

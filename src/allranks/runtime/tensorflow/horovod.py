@@ -69,8 +69,8 @@ def _check(env: RankEnv) -> None:
 
 
 def _initialise(env: RankEnv) -> None:
-    import horovod.tensorflow as hvd
-    import tensorflow as tf
+    import horovod.tensorflow as hvd  # is checked before
+    import tensorflow as tf  # takes seconds, and is checked before
 
     hvd.init()
     if hvd.size() != env.world_size:
@@ -87,6 +87,6 @@ def _initialise(env: RankEnv) -> None:
 
 def _shut_down(code: int) -> None:
     if code in (0, EVICTED):
-        import horovod.tensorflow as hvd
+        import horovod.tensorflow as hvd  # is checked before
 
         hvd.shutdown()

@@ -45,7 +45,7 @@ def main(train: Callable[[Training], None], *, timeout_seconds: float = TIMEOUT_
     """Call train(training) on the tasks that train, serve on the others, and exit.
 
     train:           the training function
-    timeout_seconds: how long a task waits for the others, at the start and in every collective
+    timeout_seconds: time limit for the other tasks, at the start and in every collective
 
     Workers call train together. With parameter servers, only the chief calls it; workers and parameter servers serve
     it. Every task except the chief runs until the chief has ended, which counts as success, because the chief reports
@@ -84,7 +84,7 @@ def _connect_trainer(cluster: Cluster, timeout_seconds: float, ending: lifecycle
     ending.watch_for(lambda: find_lost(sights, timeout_seconds))
     training = _create_training(cluster, ending.metrics, timeout_seconds)
     if training.coordinator is None:
-        ending.part = partial(_final_barrier, training)
+        ending.wait = partial(_final_barrier, training)
 
     def disconnect(code: int) -> None:
         if code == 0 and not cluster.is_chief:
@@ -97,7 +97,7 @@ def _connect_trainer(cluster: Cluster, timeout_seconds: float, ending: lifecycle
 
 
 def _create_training(cluster: Cluster, metrics: Metrics, timeout_seconds: float) -> Training:
-    import tensorflow as tf
+    import tensorflow as tf  # takes seconds, and is checked before
 
     world_size = len(cluster.trainers)
     if cluster.parameter_servers:
@@ -131,7 +131,7 @@ def _connect_server(cluster: Cluster, timeout_seconds: float) -> Callable[[], No
 
 def _final_barrier(training: Training) -> None:
     """Wait for the other workers at the end, so that a worker that finishes early does not count as lost."""
-    import tensorflow as tf
+    import tensorflow as tf  # takes seconds, and is checked before
 
     if not training.is_main:
         signal.signal(signal.SIGTERM, _exit_successfully)

@@ -1,4 +1,4 @@
-"""Image data of any form: what the forms have in common, and how a folder is opened."""
+"""Image data of any form: the common types, and opening a folder."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from allranks_steps.images import prepared_images
 from allranks_steps.images.prepared_images import BadData
 
-# The statistics of ImageNet's training images, which pre-trained models are normalised with.
+# Statistics of ImageNet's training images, with which pre-trained models were trained.
 RGB_MEAN, RGB_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 GREY_MEAN, GREY_STD = (0.5,), (0.5,)
 
@@ -94,7 +94,7 @@ def _read_arrays(folder: Path) -> ImageData:
 
 
 def kind(folder: Path) -> str:
-    """Return arrays, shards or folders. Raise BadData if the folder holds nothing of these."""
+    """Return the form of the data: arrays, shards or folders. Raise BadData if it is none of these."""
     from allranks_steps.images.image_data import folders, shards
 
     if (folder / prepared_images.DESCRIPTION).is_file():
@@ -112,7 +112,7 @@ def kind(folder: Path) -> str:
 def open_data(folder: Path, *, window: int = 1) -> ImageData:
     """Open the folder. Raise BadData if it holds no image data, or is damaged.
 
-    window: samples of a shard that are shuffled together
+    window: number of samples of a shard that are shuffled together
     """
     found = kind(folder)
     if found == "arrays":

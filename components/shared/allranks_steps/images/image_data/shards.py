@@ -1,4 +1,4 @@
-"""WebDataset shards with an index, index.json: what shard_dataset writes, and trainings read from front to back.
+"""WebDataset shards with an index, index.json, which shard_dataset writes and trainings read sequentially.
 
 The shards themselves are tar files as WebDataset reads them (github.com/webdataset/webdataset): files with the same
 name up to the first dot are one sample. Of an image: KEY.jpg (or another image format), KEY.cls with the number of the
@@ -36,10 +36,10 @@ class Shard:
 class Index:
     """The content of index.json.
 
-    classes:   names of the classes, by number; empty if the samples have no labels
+    classes:   names of the classes, by label; empty if the samples have no labels
     channels:  of every image: 1 grey, 3 colours
     size:      height and width of every image; None if they differ
-    mean, std: of each channel, as fractions of 255; empty if they are not known
+    mean, std: of each channel, as fractions of 255; empty if unknown
     """
 
     source: str
