@@ -87,7 +87,7 @@ def array_sizes(args: argparse.Namespace, ranks: runtime.Ranks) -> list[int]:
     """Return the array sizes in bytes. Raise InputError if there is none, or only one rank."""
     if ranks.world_size < 2:
         fix = "give more instances, or more processes on each"
-        raise bad_input("layout", "one rank", "at least two, which can talk to each other", fix)
+        raise bad_input("layout", "one rank", "at least two ranks", fix)
     largest = args.max_bytes or max(LARGEST[ranks.device.type], args.min_bytes)
     if largest < args.min_bytes:
         found = f"{largest} bytes at most, and {args.min_bytes} at least"

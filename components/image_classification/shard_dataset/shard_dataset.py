@@ -32,7 +32,7 @@ def shard_dataset(ranks: runtime.Ranks) -> None:
 
 
 def prepare_output(folder: Path, ranks: runtime.Ranks) -> None:
-    """Mark the output as unfinished. Raise InputError if it holds anything but what an earlier attempt has left."""
+    """Mark the output as unfinished. Raise InputError if it contains files that are not of an earlier attempt."""
     full = False
     if ranks.is_main:
         folder.mkdir(parents=True, exist_ok=True)

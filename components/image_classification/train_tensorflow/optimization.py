@@ -65,7 +65,7 @@ class SummedAdamW(keras.optimizers.AdamW):  # type: ignore[misc]  # Keras has no
 
 
 def make(args: Namespace, variables: list[Any], total: int) -> Any:
-    """Return the optimizer of these variables. Call it in the strategy's scope, since it makes its own there."""
+    """Return the optimizer of these variables. Call it in the strategy's scope, in which it creates its variables."""
     schedule = Schedule(args.lr_scheduler_type, total, args.warmup_steps or round(args.warmup_ratio * total))
     optimizer: Any = SummedAdamW(
         Rates([args.learning_rate * schedule.factor(step) for step in range(total)]),

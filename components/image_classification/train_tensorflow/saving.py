@@ -41,7 +41,7 @@ def check_room(args: Namespace, model: Any, optimizer: Any) -> None:
 
 
 def _size(variables: Any) -> int:
-    """Return the bytes of variables. Those of Keras 2's optimizers are a method."""
+    """Return the size of variables in bytes. variables: a method in Keras 2's optimizers"""
     found = variables() if callable(variables) else variables
     return sum(int(np.prod(variable.shape)) * _bytes(variable.dtype) for variable in found)
 

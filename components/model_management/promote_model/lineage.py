@@ -54,7 +54,7 @@ def read(args: Namespace) -> Compared:
 
 
 def read_selection(folder: Path, metrics: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of selection.json. Raise InputError if other data was scored than it holds out."""
+    """Return the content of selection.json. Raise InputError if the scored data differ from its held-out data."""
     needed = ("new", "held_out", "data_version", "held_out_version", "trained_on")
     selection = document(folder / "selection.json", "selection` of select_new_data", needed)
     split, count = metrics.get("split"), metrics.get("count")

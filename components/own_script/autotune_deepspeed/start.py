@@ -78,7 +78,7 @@ def _check(env: RankEnv) -> None:
         raise bad_input(
             "resources.instance_count and distribution.process_count_per_instance",
             f"{env.world_size} processes on {env.instance_count} instances",
-            "1 process on 1 instance: the autotuner starts the others, and other instances only by ssh",
+            "1 process on 1 instance: the autotuner starts the other processes, and uses ssh for other instances",
             "set both to 1, and processes to the number that is to be tuned for",
         )
     for module in ("deepspeed", "tabulate"):

@@ -1,4 +1,4 @@
-"""JSON files that people read too."""
+"""Write human-readable JSON files."""
 
 import json
 from collections.abc import Sequence

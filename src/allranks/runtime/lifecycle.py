@@ -98,7 +98,7 @@ class Ending:
     disconnect: Callable[[int], object] | None = None
 
     def watch_for(self, find_lost: Callable[[], ConnectionError | None]) -> None:
-        """Start a watch that records a lost rank as this rank's failure, and ends this process."""
+        """Watch for lost ranks. A lost rank is recorded as this rank's failure and ends this process."""
         self.watch = Watch(find_lost, self._end_process)
 
     def stop_watch(self) -> None:

@@ -45,7 +45,7 @@ class TensorShard:
     def to_save(self, number: int) -> TensorShard:
         """Return the share that this rank saves of a part that several ranks have.
 
-        number: number of the tensor in the state. It distributes small tensors over the ranks.
+        number: index of the tensor in the state, by which small tensors are distributed over the ranks
         """
         if self.copies == 1 or not self.pieces:
             return self
@@ -158,7 +158,7 @@ StatePath = tuple[str, ...]
 
 
 def map_leaves(function: Callable[[StatePath, Any], Any], state: Any, path: StatePath = ()) -> Any:
-    """Return a state in which the function has replaced each value, of which it also gets the path."""
+    """Apply a function to the path and value of each leaf of a state, and return the new state."""
     kind = type(state)
     if kind in (dict, OrderedDict):
         mapped = kind((key, map_leaves(function, value, (*path, str(key)))) for key, value in state.items())

@@ -25,11 +25,11 @@ class EvaluationEnded(Exception):
 
 
 class Progress(TrainerCallback):  # type: ignore[misc]  # Transformers is untyped here
-    """Log what the Trainer logs, mark complete checkpoints, and end an evicted training.
+    """Log the Trainer's metrics, mark complete checkpoints, and end an evicted training.
 
     keep:    number of checkpoints to keep
     sample:  name of one sample
-    samples: number of them in a step, over all ranks
+    samples: number of samples in a step, over all ranks
 
     Must be constructed on the main thread. From then on, SIGTERM does not end the process: the Trainer saves at the
     next step, on every rank, and returns from `train`. Then `end_if_evicted` raises. After each batch of an evaluation,

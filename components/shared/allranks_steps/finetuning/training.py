@@ -18,7 +18,8 @@ class ExactTrainer(Trainer):  # type: ignore[misc]  # Transformers is untyped he
     examples if they do not fill a batch on every rank."""
 
     def figures(self, examples: Sequence[Record]) -> dict[str, float]:
-        """Return the figures, the same on every rank. A collective. It must call `poll` after each batch."""
+        """Return the figures, the same on every rank. A collective. Implementations must call `poll` after each
+        batch."""
         raise NotImplementedError
 
     def evaluate(

@@ -1,6 +1,6 @@
 """The folder that `prepare_images` writes and that training and evaluation read.
 
-    dataset.json                                    what the images are: `Description`
+    dataset.json                                    description of the images: `Description`
     train_pixels.npy, validation_..., test_...      uint8, (count, channels, height, width)
     train_labels.npy, validation_..., test_...      int64, (count,), an index into the classes
 

@@ -1,6 +1,6 @@
 """The folder that `prepare_table` writes and that training and evaluation read.
 
-    table.json                                 what the columns are: `Description`
+    table.json                                 description of the columns: `Description`
     train/part-00000.parquet, ...              the rows of each split, in Apache Parquet
     validation/..., test/...
 

@@ -1,6 +1,6 @@
 """The folder that `prepare_text` writes and that training and evaluation read.
 
-    description.json                      what the text is and which files hold it: `Description`; written last
+    description.json                      description of the text and its files: `Description`; written last
     tokenizer.json                        the tokenizer, in the format of the library `tokenizers`
     train-00000.bin, train-00001.bin ...  the tokens of a split in order, unsigned little-endian integers, no header
     validation-00000.bin ...

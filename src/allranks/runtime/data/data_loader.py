@@ -152,7 +152,7 @@ class DataLoader:
         return Problem("resources.shm_size", found, expected, fix, code="preflight")
 
     def _clear(self, error: RuntimeError) -> Exception:
-        """Return the error to raise for an error of torch's DataLoader."""
+        """Convert an error of torch's DataLoader to a clear one."""
         text = str(error).strip()
         if not text.startswith("DataLoader worker"):
             return error
@@ -215,7 +215,7 @@ def _stream(device: torch.device) -> Any:
 
 
 def _copied(batches: Iterator[Any], device: torch.device, stream: Any) -> tuple[Any] | None:
-    """Start the copy of the next batch; None after the last one."""
+    """Start copying the next batch, and return it; None after the last one."""
     for batch in batches:
         # The copy may reuse the memory of an earlier batch, which the steps so far may still read.
         stream.wait_stream(torch.cuda.current_stream(device))

@@ -92,7 +92,10 @@ def first_ranks(facts: Sequence[Facts]) -> list[Facts]:
 
 
 def world_size(facts: Sequence[Facts], env: RankEnv, declared_instances: int, *, elastic: bool) -> Iterable[Finding]:
-    """env: of any rank; declared_instances: number of instances of the job; elastic: whether fewer are allowed"""
+    """Check that all ranks count the same world, on all instances.
+
+    env: of any rank; declared_instances: number of instances of the job; elastic: whether fewer are allowed
+    """
     fix = "start every rank by the same launcher, with the same number of instances and processes"
     for rank in facts:
         if rank.world_size != facts[0].world_size:

@@ -36,7 +36,7 @@ _VOID = -1
 class Decision:
     """The agreement of the ranks.
 
-    step: every rank saves at its first step that is not lower
+    step: every rank saves at its first step that is at least this one
     stop: whether the training then ends, because a rank is evicted
     """
 

@@ -73,7 +73,7 @@ def machine_name() -> str:
 
 
 def unique_machines(resources: Sequence[RankResources]) -> list[dict[str, Any]]:
-    """Return the machines of the ranks' resources as a history has them, in the order of their first rank."""
+    """Return the machines of the ranks in the format of a history, in the order of their first rank."""
     result = []
     for name in dict.fromkeys(each.machine for each in resources):
         on_machine = [each for each in resources if each.machine == name]

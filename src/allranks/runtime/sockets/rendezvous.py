@@ -101,8 +101,8 @@ def connect(env: RankEnv, timeout_seconds: float, join_seconds: float | None = N
 def accept(
     port: int, others: Collection[Name], seconds: float, own_label: str, labels: Callable[[list[Name]], str]
 ) -> dict[Name, socket.socket]:
-    """Listen until every other rank has connected, answer all of them, and return the connections in the order of
-    `others`. Other connections are closed.
+    """Listen until every other rank has connected, and answer all. Return the connections in the order of `others`.
+    Other connections are closed.
 
     own_label: name of this rank in errors
     labels:    returns the names of missing ranks in errors

@@ -179,7 +179,7 @@ def reject_keys(file: DeepSpeedFile) -> None:
     """Raise InputError for keys that DeepSpeed does not have, or that a training cannot use."""
     problems = []
     for key, value in file.content.items():
-        if key in REFUSED and _enabled(value) and not _of_a_trial(key, value):
+        if key in REFUSED and _enabled(value) and not _is_of_autotuner(key, value):
             problems.append(_refused(file, key, REFUSED[key]))
         elif key not in RESOLVED | ENGINE_KEYS | REFUSED.keys():
             close = get_close_matches(key, RESOLVED | ENGINE_KEYS, 1)
@@ -205,11 +205,11 @@ def reject_keys(file: DeepSpeedFile) -> None:
 
 def engine_keys(file: DeepSpeedFile) -> dict[str, Any]:
     """Return the keys and values that DeepSpeed's engine reads by itself."""
-    return {key: value for key, value in file.content.items() if key in ENGINE_KEYS or _of_a_trial(key, value)}
+    return {key: value for key, value in file.content.items() if key in ENGINE_KEYS or _is_of_autotuner(key, value)}
 
 
-def _of_a_trial(key: str, value: Any) -> bool:
-    """Return whether DeepSpeed's autotuner wrote a key: the engine measures some steps and ends the process."""
+def _is_of_autotuner(key: str, value: Any) -> bool:
+    """Return whether DeepSpeed's autotuner wrote the key, with which the engine measures some steps and exits."""
     return key == "autotuning" and isinstance(value, dict) and bool({"metric_path", "model_info_path"} & value.keys())
 
 

@@ -104,7 +104,7 @@ class ExponentialMovingAverage:
         return weights if is_main else {}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state for a checkpoint. Averages of sharded parameters are DTensors, as the parameters are."""
+        """Return the state for a checkpoint. Averages of sharded parameters are DTensors, too."""
         return {"updates": self._updates, "averages": {name: self._distributed(name) for name in self._averages}}
 
     @torch.no_grad()

@@ -1,4 +1,4 @@
-"""The interface between a training loop and a strategy, and what strategies share."""
+"""The interface between a training loop and a strategy, and common functions of strategies."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def _load_own_range(parameter: Any, value: SavedTensor, key: str | None) -> None
 
 
 def _set_weights(model: nn.Module, weights: dict[str, Any]) -> None:
-    """Set the parameters in their own precision, and the buffers."""
+    """Set the parameters, converted to their precision, and the buffers."""
     own = model.state_dict(keep_vars=True)
     if set(own) != set(weights):
         raise ValueError(f"other names of weights: {', '.join(sorted(set(own) ^ set(weights))[:8])}")

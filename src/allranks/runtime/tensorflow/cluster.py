@@ -1,5 +1,5 @@
-"""The cluster of TF_CONFIG, as TensorFlow 2's strategies need it; the start and the end of its tasks, for which
-TensorFlow itself waits for ever."""
+"""The cluster of TF_CONFIG, the strategies of TensorFlow 2 for it, and time limits for the start and the end of its
+tasks, which TensorFlow itself does not have."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def _refuse_another_launcher(env: RankEnv) -> None:
 
 
 class Sight:
-    """The results of probing one task, which has a name. A task listens from its start to its end."""
+    """Probes of one task. A task listens from its start to its end."""
 
     def __init__(self, name: str, endpoint: str) -> None:
         self.name, self.endpoint, self.appeared = name, endpoint, False

@@ -51,7 +51,7 @@ def main(train: Callable[[Training], None]) -> NoReturn:
 
 
 def _check(env: RankEnv) -> None:
-    """Raise InputError if Horovod is not installed, or MPI did not start several processes."""
+    """Raise InputError if Horovod is not installed, or another launcher than MPI started several processes."""
     for package in ("tensorflow", "horovod"):
         if find_spec(package) is None:
             found = f"no {package}"
