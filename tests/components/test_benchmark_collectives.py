@@ -80,7 +80,7 @@ def test_a_wrong_result_is_found(code: Importer, name: str) -> None:
         ({"size": None}, None, "neither size nor"),
         ({"size": None, "given": 2.0, "backend": "gloo"}, 2, "expected_gb_s"),
         ({"backend": "gloo"}, None, "is for NCCL, and these ranks talk over gloo"),
-        ({"ranks_each": 4}, None, "is for 8 ranks an instance, and here are 4"),
+        ({"ranks_each": 4}, None, "is for 8 ranks an instance, and there are 4"),
         ({"instances": 3}, None, "no figure is known for 3 instances"),
         ({"instances": 2}, 189, "2 instances of Standard_ND96asr_v4"),
     ],

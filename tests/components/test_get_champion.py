@@ -69,7 +69,7 @@ def test_a_version_that_is_no_mlflow_model_is_refused(script: Any, registry_addr
     ("address", "name", "said"),
     [
         ("", "digits", "MLFLOW_TRACKING_URI: it is not set"),
-        ("http://127.0.0.1:1", "digits", "did not say which versions 'digits' has"),
+        ("http://127.0.0.1:1", "digits", "the versions of 'digits' cannot be listed"),
         ("sqlite:///x.db", "it's", "expected: the name of a model, without quotes"),
     ],
     ids=["no address", "nobody answers", "a name with a quote"],
