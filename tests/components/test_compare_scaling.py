@@ -184,7 +184,7 @@ def test_the_page(compare: Any, tmp_path: Path, price: float | None, pictures: i
 
 def test_one_training_alone(compare: Any, tmp_path: Path) -> None:
     assert compare(history(tmp_path, 1, 100)).rows[0].efficiency == 1
-    assert "says nothing about scaling" in told(tmp_path)["verdict"]
+    assert "does not show scaling" in told(tmp_path)["verdict"]
 
 
 @pytest.mark.parametrize(
