@@ -113,7 +113,9 @@ def test_on_azure_ml_the_answers_are_properties_of_the_run_too(
             client_of(monkeypatch, f"http://127.0.0.1:{server.server_port}/mlflow/v1.0/workspaces/w")
             monkeypatch.setenv("MLFLOW_TRACKING_URI", "azureml://westeurope.api.azureml.ms/mlflow/v1.0/workspaces/w")
             monkeypatch.setenv("MLFLOW_RUN_ID", "calm_plum")
-            code("check_metric", "allranks_steps.models.control_outputs").write({"below": (tmp_path / "below", True)})
+            code("check_metric", "allranks_steps.models.results").write_control_outputs(
+                {"below": (tmp_path / "below", True)}
+            )
         finally:
             server.shutdown()
     properties = {"azureml.pipeline.control": '{"below": true}'}

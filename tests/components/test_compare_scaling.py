@@ -153,7 +153,7 @@ def test_a_pace_that_changes_and_one_that_cannot_be_are_told(compare: Any, tmp_p
     compare(history(tmp_path, 1, 100, points=points), history(tmp_path, 2, 900))
     unsteady, above = told(tmp_path)["notes"]
     assert unsteady.startswith("The pace on 1 instance was not steady")
-    assert above.startswith("On 2 instances the training is faster")
+    assert above.startswith("On 2 instances the training scales better")
 
 
 def test_a_history_of_a_language_model_and_one_that_says_little(compare: Any, tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_the_page(compare: Any, tmp_path: Path, price: float | None, pictures: i
 
 def test_one_training_alone(compare: Any, tmp_path: Path) -> None:
     assert compare(history(tmp_path, 1, 100)).rows[0].efficiency == 1
-    assert "says nothing about scaling" in told(tmp_path)["verdict"]
+    assert "does not show scaling" in told(tmp_path)["verdict"]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ COUNT = """
 import numpy as np, torch
 from allranks import runtime
 from evaluate import count
-from allranks_steps.images.image_data.arrays import ArrayImages
+from allranks_steps.images.image_data.images import ArrayImages
 from allranks_steps.images.image_data.batches import evaluation_loader
 from allranks_steps.images.prepared_images import Images
 
@@ -56,7 +56,7 @@ runtime.main(main)
 
 
 def test_scores_of_a_confusion_matrix() -> None:
-    counts = scores.Counts.of_matrix(np.array([[3, 1, 0], [2, 2, 0], [0, 0, 0]]), loss=4.0, top5=8)
+    counts = scores.Counts.from_matrix(np.array([[3, 1, 0], [2, 2, 0], [0, 0, 0]]), loss=4.0, top5=8)
     found = scores.scores(counts)
     assert found["count"] == 8
     assert found["accuracy"] == pytest.approx(5 / 8)
@@ -118,7 +118,7 @@ def signature(kind: str, *shape: int) -> dict[str, str]:
         ({"flavors": PYTORCH, "signature": signature("float32", 1, 8, 8)}, "it takes float32 of shape (-1, 1, 8, 8)"),
         ({"flavors": PYTORCH, "signature": signature("uint8", 3, 32, 32)}, "it takes uint8 of shape (-1, 3, 32, 32)"),
         ({"flavors": PYTORCH, "signature": signature("uint8", 1, 8, 8)}, "cannot be loaded"),
-        ("not a model", "cannot be read"),
+        ("not a model", "names no flavors"),
     ],
     ids=["no model", "another library", "other numbers", "other images", "no weights", "no description"],
 )

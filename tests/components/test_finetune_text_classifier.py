@@ -130,7 +130,7 @@ def test_a_model_that_cannot_classify_is_refused(recipe: Callable[[str], Any], b
 
 
 def test_figures_of_labels_and_of_numbers(recipe: Callable[[str], Any]) -> None:
-    scores = recipe("classifier_scores")
+    scores = recipe("classifier")
     table = torch.tensor([[0, 0.5], [1, 0.5], [1, 1.0], [2, 2.0]], dtype=torch.float64)
     found = scores.metrics(table, [0, 1, 2, 2], regression=False)
     assert found["count"] == 4
@@ -139,9 +139,6 @@ def test_figures_of_labels_and_of_numbers(recipe: Callable[[str], Any]) -> None:
     assert found["f1"] == pytest.approx((1 + 2 / 3 + 2 / 3) / 3)
     # Gorodkin 2004: (c s - sum p t) / sqrt((s^2 - sum p^2) (s^2 - sum t^2)).
     assert found["mcc"] == pytest.approx((3 * 4 - (1 + 2 + 2)) / 10)
-    matrix = scores.confusion(table, [0, 1, 2, 2], ["a", "b", "c"])
-    assert matrix["data"] == {"class_labels": ["a", "b", "c"], "matrix": [[1, 0, 0], [0, 1, 0], [0, 1, 1]]}
-
     numbers = scores.metrics(torch.tensor([[1.0, 0.0], [3.0, 1.0]], dtype=torch.float64), [1.0, 2.0], regression=True)
     assert numbers == {"count": 2, "loss": 0.5, "mae": 0.5, "pearson": pytest.approx(1.0)}
     constant = scores.metrics(torch.tensor([[1.0, 0.0], [1.0, 1.0]], dtype=torch.float64), [1.0, 2.0], regression=True)
@@ -153,7 +150,7 @@ def test_every_example_counts_once_whatever_the_number_of_ranks(
     recipe: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch, world_size: int
 ) -> None:
     """The table is a sum over the ranks, which here run one after the other."""
-    each_once = recipe("each_once")
+    scoring = recipe("scoring")
     examples = [{"input_ids": [0] * length, "value": length} for length in (5, 1, 4, 2, 3, 9, 7)]
     calls = []
 
@@ -162,12 +159,12 @@ def test_every_example_counts_once_whatever_the_number_of_ranks(
         assert 1 <= len(batch) <= 2
         return torch.tensor([[example["value"]] for example in batch])
 
-    monkeypatch.setattr(each_once.distributed, "get_world_size", lambda: world_size)
-    monkeypatch.setattr(each_once.distributed, "all_reduce", lambda table: None)
+    monkeypatch.setattr(scoring.distributed, "get_world_size", lambda: world_size)
+    monkeypatch.setattr(scoring.distributed, "all_reduce", lambda table: None)
     total = torch.zeros(len(examples), 1, dtype=torch.float64)
     for rank in range(world_size):
         calls.append(0)
-        monkeypatch.setattr(each_once.distributed, "get_rank", lambda rank=rank: rank)
-        total += each_once.each_once(torch.nn.Linear(1, 1), examples, 1, 2, compute)
+        monkeypatch.setattr(scoring.distributed, "get_rank", lambda rank=rank: rank)
+        total += scoring.score_batches(torch.nn.Linear(1, 1), examples, 1, 2, compute)
     assert total[:, 0].tolist() == [example["value"] for example in examples]
     assert len(set(calls)) == 1, "ranks made different numbers of calls"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from allranks.errors import InputError
+from allranks_steps.models.mlmodel import is_placeholder
 
 # MLflow takes seconds to import, and to make its tables.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("registry")]
@@ -37,7 +38,7 @@ def register(address: str, folder: Path, name: str = "digits", **tags: str) -> N
 def test_without_a_version_a_file_says_so(script: Any, registry_address: str, tmp_path: Path) -> None:
     assert script.get_champion("digits", tmp_path / "model", tmp_path / "champion") is None
     assert [file.name for file in (tmp_path / "model").iterdir()] == ["no_model.json"]
-    assert script.no_model.stands_in(tmp_path / "model")
+    assert is_placeholder(tmp_path / "model")
     said = json.loads((tmp_path / "champion/champion.json").read_text())
     assert said == {"name": "digits", "version": None, "tags": {}}
 
@@ -68,7 +69,7 @@ def test_a_version_that_is_no_mlflow_model_is_refused(script: Any, registry_addr
     ("address", "name", "said"),
     [
         ("", "digits", "MLFLOW_TRACKING_URI: it is not set"),
-        ("http://127.0.0.1:1", "digits", "did not say which versions 'digits' has"),
+        ("http://127.0.0.1:1", "digits", "the versions of 'digits' cannot be listed"),
         ("sqlite:///x.db", "it's", "expected: the name of a model, without quotes"),
     ],
     ids=["no address", "nobody answers", "a name with a quote"],

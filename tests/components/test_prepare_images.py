@@ -53,7 +53,7 @@ def test_digits_are_divided_with_every_class_in_every_split(digits: Path) -> Non
 
 
 def test_the_seed_decides_the_division(code: Callable[[str, str], Any]) -> None:
-    splits = code("prepare_images", "splits")
+    splits = code("prepare_images", "prepare_images")
     images = prepared.Images(np.arange(100).reshape(-1, 1, 1, 1), np.repeat([0, 1], 50))
     first, again, other = (
         splits.divide(images, [0.2], ("a", "b"), np.random.default_rng(seed))[0].pixels for seed in (1, 1, 2)
@@ -63,7 +63,7 @@ def test_the_seed_decides_the_division(code: Callable[[str, str], Any]) -> None:
 
 
 def test_no_image_is_in_two_splits_and_none_is_lost(code: Callable[[str, str], Any]) -> None:
-    splits = code("prepare_images", "splits")
+    splits = code("prepare_images", "prepare_images")
     labels = np.repeat([0, 1, 2], [5, 40, 7])
     images = prepared.Images(np.arange(len(labels)).reshape(-1, 1, 1, 1), labels)
     parts = splits.divide(images, [0.1, 0.3], ("a", "b", "c"), np.random.default_rng(0))

@@ -64,14 +64,14 @@ import os, signal
 import train
 from allranks import runtime
 
-validate = train.validate
+count = train.count
 
-def evicted(model, loader, ranks, interrupted):
+def evicted(model, loader, classes, ranks, interrupted):
     if ranks.rank == 1:
         os.kill(os.getpid(), signal.SIGTERM)
-    return validate(model, loader, ranks, interrupted)
+    return count(model, loader, classes, ranks, interrupted)
 
-train.validate = evicted
+train.count = evicted
 runtime.main(train.train, strategy="fsdp")
 """
 
@@ -133,7 +133,7 @@ def test_a_folder_of_transformers_is_fine_tuned_with_a_new_head(digits: Path, tm
     ended = train(digits, tmp_path, *options)
     assert ended.codes == [0], ended.errors
     assert "its head is trained from the beginning" in ended.output
-    from allranks.runtime.metrics.mlflow_pytorch import mlflow_pytorch
+    from allranks.runtime.metrics.tracking import mlflow_pytorch
 
     model = mlflow_pytorch().load_model(str(tmp_path / "model"))
     assert model(torch.zeros(3, 1, 8, 8, dtype=torch.uint8)).shape == (3, 10)
@@ -194,7 +194,9 @@ def test_without_an_image_and_without_a_model_there_is_nothing_to_train(
     splits = {name: prepared.read(digits, name) for name in prepared.SPLITS}
     splits["train"] = splits["train"][:0]
     prepared.write(tmp_path / "data", prepared.describe("digits", DIGITS, splits), splits)
-    code("get_champion", "allranks_steps.models.no_model").write(tmp_path / "none", "nothing is registered yet")
+    code("get_champion", "allranks_steps.models.mlmodel").write_placeholder(
+        tmp_path / "none", "nothing is registered yet"
+    )
     words = [*places(tmp_path / "data", tmp_path), "--initial_model", str(tmp_path / "none")]
     with pytest.raises(InputError, match="no model to start from"):
         on_one_rank("train_image_classifier", "train", *words)

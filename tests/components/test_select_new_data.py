@@ -43,7 +43,7 @@ class Recurrence:
 
     def __init__(self, script: Any, data: Path, place: Path, champion: Path | None = None, **settings: Any) -> None:
         shares = script.Shares(settings.get("validation", 0.1), settings.get("test", 0.2))
-        came = script.arrivals.of_folder(data, 8)
+        came = script.arrivals.arrived_images(data, 8)
         self.selection = place / "selection"
         minimum = settings.get("minimum_new", 1)
         self.said = script.select_new_data(came, champion, shares, minimum, place / "images", self.selection)
@@ -160,7 +160,7 @@ def test_too_few_images_for_every_split_are_refused(script: Any, tmp_path: Path)
 
 
 def test_the_digits_come_bit_by_bit_and_the_same_come_first(script: Any) -> None:
-    some, more = (script.arrivals.of_digits(arrived).images for arrived in (0.2, 0.5))
+    some, more = (script.arrivals.arrived_digits(arrived).images for arrived in (0.2, 0.5))
     assert (len(some), len(more)) == (359, 898)
     assert [image.digest for image in some] == [image.digest for image in more[:359]]
     assert some[0].pixels().shape == (1, 8, 8)

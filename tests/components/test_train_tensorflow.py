@@ -229,7 +229,7 @@ from worker_data import worker_data
 from allranks.errors import InputError
 from allranks.runtime import arguments, tensorflow
 from allranks.runtime.metrics.metrics import Metrics
-from allranks.runtime.tensorflow import strategy
+from allranks.runtime.tensorflow.cluster import single_process_strategy
 from allranks_steps.images.prepared_images import read
 
 tried, *options = sys.argv[1:]
@@ -240,7 +240,7 @@ for script, each in json.loads(tried).items():
     for argument in each:
         sys.argv[1:] = [*options, *argument.split()]
         try:
-            function(tensorflow.Training(0, 1, "worker", True, strategy.alone(), None, Metrics(is_main=True)))
+            function(tensorflow.Training(0, 1, "worker", True, single_process_strategy(), None, Metrics(is_main=True)))
         except InputError as error:
             found.setdefault(script, {})[argument] = str(error)
 saving = importlib.import_module("saving")

@@ -165,7 +165,7 @@ def test_it_writes_its_page(tmp_path: Path) -> None:
         assert row["throughput"] > 0
         assert row["samples_per_step"] == 16 * 16
         assert row["cost"] == pytest.approx(1e6 / row["throughput"] / 3600 * row["instance_count"] * 2.5)
-    assert "2 instances were no machines of their own" in found["notes"][0]
+    assert "2 instances shared" in found["notes"][0]
     assert not any("at the same time" in note for note in found["notes"])
     page = (folder / "scaling.html").read_text()
     assert page.count("<svg") == 3

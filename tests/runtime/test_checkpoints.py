@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import random
 import shutil
 import signal
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +189,31 @@ def test_a_checkpoint_of_the_former_format_is_refused_with_one_message(alone: Ra
     assert problem.found == "format 1, with which previews of allranks 0.1 saved tensors in safetensors files"
     assert "the version that saved it, or use a folder without" in problem.fix
     assert folder.exists()
+
+
+class Harmful:
+    """An object that a pickle makes by calling a function."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, ("",)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(pickle.dumps(Harmful()), r"it holds posix\.mkdir"), (b"\x80\x04", "Ran out of input"), (b"nonsense", "")],
+)
+def test_metadata_that_torch_cannot_read_is_one_message_and_executes_no_code(
+    alone: Ranks, tmp_path: Path, content: bytes, message: str
+) -> None:
+    Checkpoints(tmp_path / "saved", alone, {}).save(1)
+    folder = tmp_path / "saved/step_000000001"
+    (folder / manifest.METADATA).write_bytes(content)
+    saved = manifest.read(folder)
+    assert saved is not None
+    files = {**saved.files, manifest.METADATA: manifest.FileRecord(len(content), (zlib.crc32(content),))}
+    manifest.write(folder, replace(saved, files=files))
+    with pytest.raises(InputError, match=rf"step_000000001: \.metadata: .*{message}"):
+        Checkpoints(tmp_path / "saved", alone, {}).load()
 
 
 def test_every_kind_of_value_comes_back(alone: Ranks, tmp_path: Path) -> None:

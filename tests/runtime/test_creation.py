@@ -10,13 +10,13 @@ import torch
 from torch import nn
 
 from allranks.errors import InputError
-from allranks.runtime.strategies import creation
+from allranks.runtime.strategies import preparation
 
 
 @pytest.fixture
 def rank(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Let creation take this process for a rank."""
-    return lambda number: monkeypatch.setattr(creation.distributed, "get_rank", lambda: number)
+    return lambda number: monkeypatch.setattr(preparation.distributed, "get_rank", lambda: number)
 
 
 def llama() -> nn.Module:
@@ -30,25 +30,25 @@ def llama() -> nn.Module:
 
 def test_ranks_have_the_same_tensors_and_rank_0_their_values(rank: Callable[[int], None]) -> None:
     rank(0)
-    expected = creation.create(llama)
+    expected = preparation.create(llama)
     rank(1)
-    model = creation.create(llama)
+    model = preparation.create(llama)
     tensors = [dict(each.named_parameters()) | dict(each.named_buffers()) for each in (expected, model)]
     assert [(name, value.shape) for name, value in tensors[0].items()] == [
         (name, value.shape) for name, value in tensors[1].items()
     ]
     assert not any(value.is_meta for value in tensors[0].values())
     assert all(value.is_meta for value in tensors[1].values())
-    assert creation.is_created(expected)
-    assert creation.is_created(model)
-    assert not creation.is_created(nn.Linear(1, 1))
+    assert preparation.is_created(expected)
+    assert preparation.is_created(model)
+    assert not preparation.is_created(nn.Linear(1, 1))
 
 
 def test_an_optimizer_keeps_its_parameters(rank: Callable[[int], None]) -> None:
     rank(1)
-    model = creation.create(lambda: nn.Linear(2, 2))
+    model = preparation.create(lambda: nn.Linear(2, 2))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    creation.move(model, "cpu")
+    preparation.move_parameters(model, "cpu")
     assert [id(each) for each in optimizer.param_groups[0]["params"]] == [id(each) for each in model.parameters()]
     assert not any(each.is_meta for each in model.parameters())
 
@@ -62,17 +62,17 @@ def test_a_state_dict_may_be_loaded_in_the_function(rank: Callable[[int], None],
         return model
 
     rank(1)
-    assert creation.create(build).weight.is_meta
+    assert preparation.create(build).weight.is_meta
 
 
 def test_a_function_that_reads_values_is_refused(rank: Callable[[int], None]) -> None:
     rank(1)
     with pytest.raises(InputError, match="reads values of a tensor"):
-        creation.create(lambda: nn.Linear(int(torch.ones(3).sum().item()), 2))
+        preparation.create(lambda: nn.Linear(int(torch.ones(3).sum().item()), 2))
 
 
 def test_another_model_on_the_meta_device_is_refused() -> None:
     with torch.device("meta"):
         model = nn.Linear(2, 2)
     with pytest.raises(InputError, match=r"strategy\.create"):
-        creation.is_created(model)
+        preparation.is_created(model)

@@ -12,7 +12,7 @@ from torch import nn
 
 from allranks.contract.pytorch import PyTorch
 from allranks.runtime.ranks.ranks import Ranks
-from allranks.runtime.strategies import creation, fsdp
+from allranks.runtime.strategies import fsdp, preparation
 
 KINDS = [f"{size} {create}" for size in (None, 1) for create in (False, True)]
 """Ranks that share a copy of the model, and whether strategy.create has built it."""
@@ -51,9 +51,9 @@ def test_groups_of_ranks_have_the_time_out_of_all(ranks: list[dict[str, Any]]) -
 
 
 def test_buffers_are_not_offloaded(alone: Ranks, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = creation.create(lambda: nn.BatchNorm1d(3))
+    model = preparation.create(lambda: nn.BatchNorm1d(3))
     values = model.state_dict()
-    creation.move(model, "meta")
+    preparation.move_parameters(model, "meta")
     device = torch.device("meta")  # in place of a GPU: any device but the CPU
     monkeypatch.setattr(torch.distributed, "broadcast", lambda *_, **__: None)
     fsdp._fill(model, values, device, offload=True)

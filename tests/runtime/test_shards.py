@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from allranks.errors import InputError
 from allranks.runtime.data.data_loader import DataLoader
-from allranks.runtime.data.shard_sampler import ShardSampler
-from allranks.runtime.data.sharded_dataset import ShardedDataset
+from allranks.runtime.data.shards import ShardedDataset, ShardSampler
 from allranks.runtime.ranks.ranks import Ranks
 
 Place: TypeAlias = Callable[[int, int], Ranks]

@@ -13,7 +13,7 @@ import torch
 
 from allranks.contract.pytorch import PyTorch
 from allranks.runtime.ranks import step_times
-from allranks.runtime.ranks.machines import RankResources, machines_of
+from allranks.runtime.ranks.machines import RankResources, unique_machines
 from allranks.runtime.ranks.ranks import Ranks
 from allranks.runtime.ranks.step_times import EVERY, StepTimes
 
@@ -175,5 +175,5 @@ def test_instances_of_one_machine_are_told_as_one_with_the_samples_of_all_ranks(
     ids=["one rank", "own cores", "two machines"],
 )
 def test_machines(seats: list[tuple[str, set[int], str | None]], expected: list[tuple[str, int, int]]) -> None:
-    found = machines_of([RankResources(name, frozenset(cores), gpu) for name, cores, gpu in seats])
+    found = unique_machines([RankResources(name, frozenset(cores), gpu) for name, cores, gpu in seats])
     assert [tuple(machine.values()) for machine in found] == expected

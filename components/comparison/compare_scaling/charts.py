@@ -1,7 +1,5 @@
 """Charts over the number of instances, each as one SVG image."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from matplotlib.axes import Axes

@@ -1,7 +1,5 @@
 """Compare trainings of one model on different numbers of instances, and write a page."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -11,9 +9,9 @@ import page
 from notes import notes
 from scaling import study
 
-from allranks.errors import InputError, Problem
 from allranks.runtime import arguments
 from allranks_steps.charts import sheet
+from allranks_steps.messages import bad_input
 from allranks_steps.trainings import Training, read
 
 
@@ -47,15 +45,15 @@ def measured(files: Iterable[Path], warm_up_steps: int) -> list[Training]:
         training = read(file, ("instance_count",)).without_warm_up(warm_up_steps)
         if training is None:
             found = f"has no step after the first {warm_up_steps}, which are left out"
-            raise InputError(Problem(str(file), found, fix="train for more steps, or lower warm_up_steps"))
+            raise bad_input(str(file), found, fix="train for more steps, or lower warm_up_steps")
         count = training.instance_count
         if count in trainings:
             found = f"several of them have instance_count {count}"
-            raise InputError(Problem("the histories", found, "one for each number of instances"))
+            raise bad_input("the histories", found, "one for each number of instances")
         trainings[count] = training
     samples = sorted({training.sample for training in trainings.values()})
     if len(samples) > 1:
-        raise InputError(Problem("the histories", f"they count {' and '.join(samples)}", "histories of one training"))
+        raise bad_input("the histories", f"they count {' and '.join(samples)}", "histories of one training")
     return [trainings[count] for count in sorted(trainings)]
 
 

@@ -1,7 +1,5 @@
 """Notes on what limits the validity of the figures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
@@ -29,13 +27,13 @@ def notes(trainings: Sequence[Training], study: Study) -> Iterator[str]:
     above = [row.instance_count for row in study.rows if row.efficiency > ABOVE]
     if above:
         yield (
-            f"On {listed(above)} instances the training is faster than so many instances can make it: the one on "
-            f"{study.rows[0].instance_count} was held up by something else."
+            f"On {listed(above)} instances the training scales better than perfectly: something else slowed down "
+            f"the one on {study.rows[0].instance_count}."
         )
     if study.kind == "mixed":
         yield (
-            "The batch is neither the same for all trainings nor the same for each instance: part of what the figures "
-            "show is the size of the batch."
+            "The batch is neither the same for all trainings nor the same for each instance: the size of the batch "
+            "affects the figures."
         )
     devices = sorted({training.device for training in trainings})
     if len(devices) > 1:
@@ -51,14 +49,13 @@ def _shared_machines(trainings: Sequence[Training]) -> Iterator[str]:
             groups.setdefault(hardware(training.machines, training.device), []).append(training.instance_count)
     for shared, counts in groups.items():
         yield (
-            f"The {listed(counts)} instances were no machines of their own: they shared {shared}. The figures say how "
-            f"that divides among the ranks, and what talking to each other costs them; as many machines would do "
-            f"better."
+            f"The {listed(counts)} instances shared {shared}. The figures show how the ranks "
+            f"divide this hardware, and the cost of their communication. Separate machines would scale better."
         )
 
 
 def _at_once(trainings: Sequence[Training]) -> Iterator[str]:
-    """Note trainings that ran at the same time on the same machine."""
+    """Yield a note for each pair of trainings that ran at the same time on the same machine."""
     for first, second in combinations(trainings, 2):
         if first.time is None or second.time is None:
             continue

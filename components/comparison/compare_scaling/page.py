@@ -1,7 +1,5 @@
 """The HTML page: the main results, the charts, a table, and how the figures were measured."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import charts
@@ -40,7 +38,7 @@ def verdict(study: Study) -> str:
     """Describe where more instances stop paying, and why."""
     least = f"{study.min_efficiency:.0%}"
     if len(study.rows) == 1:
-        return "One number of instances alone says nothing about scaling: give histories of others."
+        return "One number of instances does not show scaling: add histories of others."
     if study.stops_at is None:
         most = f"{study.rows[-1].instance_count:,}, the most that were tried"
         return f"More instances pay up to {most}: each addition brings at least {least} of what it could."

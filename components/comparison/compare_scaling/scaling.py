@@ -1,7 +1,5 @@
 """Compute throughput, efficiency, cost, and where more instances stop paying."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -42,7 +40,7 @@ class Row:
 class Study:
     """The result of a scaling study.
 
-    sample:         what is counted, in the singular
+    sample:         name of one sample
     kind:           strong: the batch is the same for every row; weak: it is the same for each instance; mixed: neither
     pays_up_to:     the largest number of instances up to which every row's gain is at least min_efficiency
     stops_at:       the first number of instances that does not pay; None if all do

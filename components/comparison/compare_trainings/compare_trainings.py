@@ -1,6 +1,4 @@
-"""Put the trainings of one model on one page."""
-
-from __future__ import annotations
+"""Compare the trainings of one model on a page."""
 
 import json
 from collections.abc import Sequence
@@ -9,9 +7,9 @@ from dataclasses import asdict, replace
 import page
 from figures import rows
 
-from allranks.errors import InputError, Problem
 from allranks.runtime import arguments
 from allranks_steps.charts import sheet
+from allranks_steps.messages import bad_input
 from allranks_steps.trainings import Training, read
 
 NEEDED = ("strategy", "launcher", "parameters", "loss", "peak_memory")
@@ -23,7 +21,7 @@ def main() -> None:
     trainings = unique_names([read(file, NEEDED) for file in files])
     if not trainings:
         fix = "connect history_1 with the output `history` of a training"
-        raise InputError(Problem("compare_trainings", "no history is given", "at least one", fix))
+        raise bad_input("compare_trainings", "no history is given", "at least one", fix)
     compared = rows(trainings)
     texts = {
         "comparison.html": page.html(args.title, trainings, compared),
@@ -35,7 +33,7 @@ def main() -> None:
 
 
 def unique_names(trainings: Sequence[Training]) -> list[Training]:
-    """Return the trainings, with a number added to each name that several have."""
+    """Return the trainings, with a number added to names that several trainings have."""
     names = [training.name for training in trainings]
     return [
         replace(each, name=f"{each.name} ({names[: index + 1].count(each.name)})")

@@ -1,7 +1,5 @@
 """The figures that compare trainings."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ class Row:
     difference:         the largest relative difference of its loss from the first training's at the same step; None if
                         they have no step in common, or the loss is not finite
     step_seconds:       the median without the first point, which includes the warm-up
-    sample:             what is counted, in the singular
+    sample:             name of one sample
     samples_per_second: over all ranks
     peak_memory:        MiB, on the rank with the highest
     """

@@ -1,7 +1,5 @@
 """The HTML page: the curves, and a table of the figures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape
 

@@ -1,6 +1,5 @@
-"""Measure the collectives between all ranks, check every result, and compare the all-reduce with what is expected."""
-
-from __future__ import annotations
+"""Measure the collectives between all ranks, check every result, and compare the all-reduce with the expected
+bandwidth."""
 
 import argparse
 import dataclasses
@@ -18,9 +17,9 @@ from measuring import Row, Skipped, measure, sizes
 
 from allranks import runtime
 from allranks.contract.variables import SIZE
-from allranks.errors import InputError, Problem
 from allranks.hardware.sizes import find, known
 from allranks_steps.charts import sheet
+from allranks_steps.messages import bad_input
 from verdict import expected, judge
 
 LARGEST = {"cuda": 4 << 30, "cpu": 64 << 20}
@@ -28,9 +27,9 @@ LARGEST = {"cuda": 4 << 30, "cpu": 64 << 20}
 
 
 def benchmark(ranks: runtime.Ranks, args: argparse.Namespace) -> None:
-    names = names_of(args.collectives)
+    names = collective_names(args.collectives)
     size = find(args.size, "input size") if args.size else known(os.environ.get(SIZE, ""))
-    scan = scan_of(args, ranks)
+    scan = array_sizes(args, ranks)
     about = describe(args, ranks)
     place = Place(ranks.rank, ranks.world_size, ranks.device, getattr(torch, args.dtype))
     rows: list[Row] = []
@@ -69,30 +68,30 @@ def benchmark(ranks: runtime.Ranks, args: argparse.Namespace) -> None:
     ranks.barrier()
     wrong = sorted({row.collective for row in rows if row.wrong})
     if wrong:
-        raise RuntimeError(f"{', '.join(wrong)} gave wrong results: bandwidth.json says at which sizes")
+        raise RuntimeError(f"{', '.join(wrong)} gave wrong results: see the sizes in bandwidth.json")
     if verdict.failed:
         raise RuntimeError(verdict.text)
 
 
-def names_of(text: str) -> list[str]:
+def collective_names(text: str) -> list[str]:
     """Return the names of the collectives. Raise InputError if one is unknown or there is none."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     unknown = [name for name in names if name not in COLLECTIVES]
     if unknown or not names:
         found = f"no collective {unknown[0]!r}" if unknown else "no collective"
-        raise InputError(Problem("input collectives", found, ", ".join(COLLECTIVES), "give one or several of these"))
+        raise bad_input("input collectives", found, ", ".join(COLLECTIVES), "give one or several of these")
     return names
 
 
-def scan_of(args: argparse.Namespace, ranks: runtime.Ranks) -> list[int]:
+def array_sizes(args: argparse.Namespace, ranks: runtime.Ranks) -> list[int]:
     """Return the array sizes in bytes. Raise InputError if there is none, or only one rank."""
     if ranks.world_size < 2:
         fix = "give more instances, or more processes on each"
-        raise InputError(Problem("layout", "one rank", "at least two, which can talk to each other", fix))
+        raise bad_input("layout", "one rank", "at least two ranks", fix)
     largest = args.max_bytes or max(LARGEST[ranks.device.type], args.min_bytes)
     if largest < args.min_bytes:
         found = f"{largest} bytes at most, and {args.min_bytes} at least"
-        raise InputError(Problem("input max_bytes", found, "no less than min_bytes", "change one of them"))
+        raise bad_input("input max_bytes", found, "no less than min_bytes", "change one of them")
     return sizes(args.min_bytes, largest, args.factor)
 
 

@@ -1,20 +1,15 @@
 """The collectives that are measured: each rank's input, the call, and the expected result on every rank."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-CHUNK = 1 << 22
-"""Elements filled or compared at once: the indices of a whole array of GiB would take eight times its memory."""
-
-Values: TypeAlias = Callable[[Tensor], Tensor]
-"""Maps indices of the whole array to the values at them."""
+PERIOD = 97
+"""Elements after which the values of an array repeat. Every value is exact in every dtype."""
 
 
 @dataclass(frozen=True)
@@ -32,46 +27,44 @@ class Collective:
     """A collective with its own buffers.
 
     call:    performs the operation once; on a GPU it is only enqueued
-    given:   this rank's input buffer, the index of its first element in the whole array, and its values
+    given:   this rank's input buffer, and a function that returns its values
     result:  this rank's output, in the same form
-    own:     the buffers, each once
     """
 
     call: Callable[[], object]
-    given: tuple[Tensor, int, Values]
-    result: tuple[Tensor, int, Values]
-    own: tuple[Tensor, ...]
+    given: tuple[Tensor, Callable[[], Tensor]]
+    result: tuple[Tensor, Callable[[], Tensor]]
 
     def prepare(self) -> None:
-        """Fill the input and zero the other buffers."""
+        """Fill the input and zero the output."""
         self.clear()
-        buffer, first, values = self.given
-        for start, indices in _chunks(buffer, first):
-            buffer[start : start + len(indices)] = values(indices).to(buffer.dtype)
+        buffer, values = self.given
+        buffer.copy_(values())
 
     def wrong(self) -> int:
         """Return the number of wrong elements in this rank's result, after `prepare` and one call."""
-        buffer, first, values = self.result
-        wrong = 0
-        for start, indices in _chunks(buffer, first):
-            wrong += int((buffer[start : start + len(indices)].double() != values(indices).double()).sum())
-        return wrong
+        buffer, values = self.result
+        return int((buffer != values()).sum())
 
     def clear(self) -> None:
         """Zero the buffers, so that sums do not grow over repeated calls."""
-        for buffer in self.own:
+        for buffer, _ in (self.given, self.result):
             buffer.zero_()
 
 
 def element_count(size: int, dtype: torch.dtype, world_size: int) -> int:
-    """Return the elements of a whole array of about `size` bytes: the same number for each rank, at least one."""
+    """Return the number of elements of an array of about `size` bytes: a multiple of the number of ranks."""
     return max(1, size // dtype.itemsize // world_size) * world_size
 
 
 def all_reduce(count: int, place: Place) -> Collective:
     """Return a collective that gives every rank the sum."""
     buffer = _empty(count, place)
-    return Collective(lambda: dist.all_reduce(buffer), (buffer, 0, _part(place)), (buffer, 0, _sum), (buffer,))
+    return Collective(
+        lambda: dist.all_reduce(buffer),
+        (buffer, lambda: _summand(count, place)),
+        (buffer, lambda: _values(count, place)),
+    )
 
 
 def reduce_scatter(count: int, place: Place) -> Collective:
@@ -82,9 +75,8 @@ def reduce_scatter(count: int, place: Place) -> Collective:
     function: Any = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
     return Collective(
         lambda: function(result, source),
-        (source, 0, _part(place)),
-        (result, place.rank * share, _sum),
-        (source, result),
+        (source, lambda: _summand(count, place)),
+        (result, lambda: _values(share, place, place.rank * share)),
     )
 
 
@@ -94,15 +86,17 @@ def all_gather(count: int, place: Place) -> Collective:
     source, result = _empty(share, place), _empty(count, place)
     function: Any = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
     return Collective(
-        lambda: function(result, source), (source, place.rank * share, _data), (result, 0, _data), (source, result)
+        lambda: function(result, source),
+        (source, lambda: _values(share, place, place.rank * share)),
+        (result, lambda: _values(count, place)),
     )
 
 
 def broadcast(count: int, place: Place) -> Collective:
     """Return a collective that gives every rank the array of rank 0."""
     buffer = _empty(count, place)
-    values = _data if place.rank == 0 else torch.zeros_like
-    return Collective(lambda: dist.broadcast(buffer, src=0), (buffer, 0, values), (buffer, 0, _data), (buffer,))
+    given = (lambda: _values(count, place)) if place.rank == 0 else (lambda: torch.zeros_like(buffer))
+    return Collective(lambda: dist.broadcast(buffer, src=0), (buffer, given), (buffer, lambda: _values(count, place)))
 
 
 def send_receive(count: int, place: Place) -> Collective:
@@ -115,7 +109,11 @@ def send_receive(count: int, place: Place) -> Collective:
         for work in dist.batch_isend_irecv([sends, dist.P2POp(dist.irecv, result, before)]):
             work.wait()
 
-    return Collective(call, (source, 0, _data_of(place.rank)), (result, 0, _data_of(before)), (source, result))
+    return Collective(
+        call,
+        (source, lambda: _values(count, place, 7 * place.rank)),
+        (result, lambda: _values(count, place, 7 * before)),
+    )
 
 
 @dataclass(frozen=True)
@@ -147,32 +145,15 @@ def _empty(count: int, place: Place) -> Tensor:
     return torch.empty(count, dtype=place.dtype, device=place.device)
 
 
-def _data(indices: Tensor) -> Tensor:
-    return indices % 97 + 1
+def _values(count: int, place: Place, first: int = 0) -> Tensor:
+    """Return `count` values of a periodic array of whole numbers from 1, starting at element `first`."""
+    period = torch.arange(1, PERIOD + 1, device=place.device).to(place.dtype).roll(-first)
+    return period.repeat(count // PERIOD + 1)[:count]
 
 
-def _data_of(rank: int) -> Values:
-    return lambda indices: (indices + 7 * rank) % 97 + 1
-
-
-def _part(place: Place) -> Values:
-    """Return this rank's summand. At every element two ranks have a value and the others 0: the sum is at most 128,
-    which is exact in every dtype, for any order of summation and any number of ranks."""
-
-    def values(indices: Tensor) -> Tensor:
-        first = (indices % 97 + 1) * (indices % place.world_size == place.rank)
-        second = (indices % 31 + 1) * ((indices + 1) % place.world_size == place.rank)
-        return first + second
-
-    return values
-
-
-def _sum(indices: Tensor) -> Tensor:
-    return indices % 97 + indices % 31 + 2
-
-
-def _chunks(buffer: Tensor, first: int) -> Iterator[tuple[int, Tensor]]:
-    """Yield the start of each chunk of the buffer, and its elements' indices in the whole array."""
-    for start in range(0, len(buffer), CHUNK):
-        stop = min(start + CHUNK, len(buffer))
-        yield start, torch.arange(first + start, first + stop, device=buffer.device)
+def _summand(count: int, place: Place) -> Tensor:
+    """Return this rank's summand. The sum over the ranks is `_values`: each period has its values on one rank, and 0 on
+    the others, so that the sum is exact in every dtype and any order."""
+    periods = torch.arange(count // PERIOD + 1, device=place.device)
+    own = (periods % place.world_size == place.rank).to(place.dtype)
+    return _values(count, place).mul_(own.repeat_interleave(PERIOD)[:count])

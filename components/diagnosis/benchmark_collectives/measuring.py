@@ -1,7 +1,5 @@
 """Check and time every collective at every size."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -95,7 +93,7 @@ def seconds(call: Callable[[], object], ranks: runtime.Ranks, *, warm_up: int, i
 
 
 def _try(action: Callable[[], object], ranks: runtime.Ranks) -> str:
-    """Run an action, and return why it failed on this or another rank, "" if it succeeded on all.
+    """Run an action. Return the reason if it failed on any rank, "" if it succeeded on all.
 
     The loss of a peer is not hidden: exchanging the reasons then fails too.
     """

@@ -1,7 +1,5 @@
 """The HTML page: the verdict, bandwidth and time by size, and all figures."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -78,8 +76,8 @@ def _notes(about: dict[str, Any], rows: Sequence[Row], skipped: Sequence[Skipped
     if len(machines) < about["instance_count"]:
         shared = hardware(machines, about["device"])
         yield (
-            f"The {about['instance_count']} instances shared {shared}: no network lies between them, and the figures "
-            f"say nothing about one."
+            f"The {about['instance_count']} instances shared {shared}. There is no network between them, and the "
+            f"figures do not measure one."
         )
     reasons: dict[tuple[str, str], list[int]] = {}
     for entry in skipped:

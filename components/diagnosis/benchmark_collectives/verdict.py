@@ -1,7 +1,5 @@
 """Compare the bandwidth of an all-reduce with the expected bandwidth."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from allranks.hardware.sizes import Size
@@ -43,7 +41,7 @@ def expected(size: Size | None, given: float | None, *, instances: int, ranks_ea
         return Expected(None, f"the figure of {size.name} is for NCCL, and these ranks talk over {backend}")
     if ranks_each != size.gpus:
         return Expected(
-            None, f"the figure of {size.name} is for {size.gpus} ranks an instance, and here are {ranks_each}"
+            None, f"the figure of {size.name} is for {size.gpus} ranks an instance, and there are {ranks_each}"
         )
     gb_s = {1: size.all_reduce_gb_s, 2: size.all_reduce_two_instances_gb_s}.get(instances)
     layout = f"{instances} instance{'s' * (instances != 1)} of {size.name}"

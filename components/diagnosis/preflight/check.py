@@ -1,7 +1,5 @@
 """Run only the checks that precede every training."""
 
-from __future__ import annotations
-
 import os
 
 from allranks import runtime
@@ -15,10 +13,10 @@ def main() -> None:
     os.environ[findings.REPORT_VARIABLE] = str(args.report / "preflight.json")
     if args.size:
         os.environ[SIZE] = find(args.size, "preflight, input size").name
-    runtime.main(keep)
+    runtime.main(log_report)
 
 
-def keep(ranks: runtime.Ranks) -> None:
+def log_report(ranks: runtime.Ranks) -> None:
     """Log the report. This is called only after all checks have passed."""
     ranks.metrics.log_artifact(os.environ[findings.REPORT_VARIABLE])
 

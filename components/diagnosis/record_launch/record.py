@@ -1,6 +1,4 @@
-"""Record what the platform gave this process, in one file per rank."""
-
-from __future__ import annotations
+"""Record the environment of this process in one file per rank."""
 
 import contextlib
 import json
@@ -72,7 +70,7 @@ def rank(environ: Mapping[str, str]) -> int:
 
 
 def packages() -> dict[str, str]:
-    """Return the versions of the installed packages that matter for a launch."""
+    """Return the versions of installed packages that affect a launch."""
     found = {}
     for name in _PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
@@ -81,12 +79,12 @@ def packages() -> dict[str, str]:
 
 
 def variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return all variables, with HIDDEN for the value of one whose name says that it is secret."""
+    """Return all variables, with HIDDEN for the value if the name suggests a secret."""
     return {name: HIDDEN if _SECRET.search(name) else value for name, value in environ.items()}
 
 
 def path_facts(path: str) -> dict[str, Any]:
-    """Return what a path is, whether it can be written to, and how its file system is mounted."""
+    """Return the kind of a path, whether it is writable, and how its file system is mounted."""
     kind = "folder" if os.path.isdir(path) else "file" if os.path.exists(path) else "missing"
     mounted, system, options = mount_of(os.path.realpath(path))
     return {

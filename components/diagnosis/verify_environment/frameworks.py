@@ -1,9 +1,7 @@
 """Probes of the Python packages and of their build options.
 
-Each takes its value from expect.yaml, returns findings, and records the versions that it saw in `facts`.
+Each gets its value from expect.yaml, returns findings, and records versions in `facts`.
 """
-
-from __future__ import annotations
 
 import re
 from importlib.metadata import PackageNotFoundError
@@ -11,7 +9,7 @@ from importlib.metadata import version as installed
 from importlib.util import find_spec
 from typing import Any
 
-from probe_commands import Finding, of_python
+from probe_commands import Finding, run_python
 from system import version
 
 
@@ -31,7 +29,7 @@ def packages(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
 
 def modules(wanted: list[str], _facts: dict[str, str]) -> list[Finding]:
     """Import each module, which proves that its shared libraries are found."""
-    answers = {name: of_python(f"import {name}; answer = True") for name in wanted}
+    answers = {name: run_python(f"import {name}; answer = True") for name in wanted}
     return [
         Finding(f"import {name}", "works", "works" if answer is True else str(answer), answer is True)
         for name, answer in answers.items()
@@ -40,7 +38,7 @@ def modules(wanted: list[str], _facts: dict[str, str]) -> list[Finding]:
 
 def torch(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
     """Check the backends of torch.distributed, and the CUDA and NCCL versions that torch was built with."""
-    build = of_python(
+    build = run_python(
         "import torch, torch.distributed as d\n"
         "nccl = '.'.join(map(str, torch.cuda.nccl.version())) if torch.version.cuda else ''\n"
         "built = {'gloo': d.is_gloo_available(), 'nccl': d.is_nccl_available(), 'mpi': d.is_mpi_available()}\n"
@@ -60,8 +58,8 @@ def torch(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
 
 
 def tensorflow(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
-    """Check whether TensorFlow was built for GPUs; if so, the distributions that provide its NCCL and CUDA."""
-    is_cuda = of_python("import tensorflow as t\nanswer = bool(t.sysconfig.get_build_info().get('is_cuda_build'))")
+    """Check whether TensorFlow was built for GPUs, and in that case the packages with its NCCL and CUDA."""
+    is_cuda = run_python("import tensorflow as t\nanswer = bool(t.sysconfig.get_build_info().get('is_cuda_build'))")
     findings = [Finding("tensorflow for GPUs", str(wanted["cuda"]), str(is_cuda), is_cuda is wanted["cuda"])]
     for name, package in (("nccl", "nvidia-nccl-cu12"), ("cuda", "nvidia-cuda-runtime-cu12")):
         if wanted["cuda"]:
@@ -73,19 +71,19 @@ def tensorflow(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
 
 
 def deepspeed_ops(wanted: list[str], _facts: dict[str, str]) -> list[Finding]:
-    """Check the ops that were compiled with the package, and need no compiler at run time."""
-    ops = of_python("from deepspeed.git_version_info import installed_ops\nanswer = installed_ops")
+    """Check which ops were compiled with the package. They need no compiler at run time."""
+    ops = run_python("from deepspeed.git_version_info import installed_ops\nanswer = installed_ops")
     if not isinstance(ops, dict):
         return [Finding("deepspeed's ops", ", ".join(wanted), str(ops), False)]
     return [_built(f"deepspeed's op {name}", bool(ops.get(name))) for name in wanted]
 
 
 def horovod(wanted: list[str], _facts: dict[str, str]) -> list[Finding]:
-    """Check what Horovod was built with: mpi, gloo, nccl. Importing it proves that it was built with the environment's
+    """Check Horovod's build: mpi, gloo, nccl. Importing it proves that it was built with the environment's
     torch or TensorFlow."""
     framework = "torch" if find_spec("torch") else "tensorflow"
     questions = ", ".join(f"'{name}': bool(h.{name}_built())" for name in wanted)
-    features = of_python(f"import horovod.{framework} as h\nanswer = {{{questions}}}")
+    features = run_python(f"import horovod.{framework} as h\nanswer = {{{questions}}}")
     if not isinstance(features, dict):
         return [Finding(f"horovod with {framework}", ", ".join(wanted), str(features), False)]
     return [_built(f"horovod with {name}", bool(features.get(name))) for name in wanted]

@@ -1,9 +1,7 @@
-"""What the probes share: findings and their text, a program's output, the result of Python code, versions.
+"""Helpers of the probes: findings and their text, the output of programs, the result of Python code, versions.
 
 No function raises.
 """
-
-from __future__ import annotations
 
 import json
 import re
@@ -30,7 +28,7 @@ def is_right(findings: list[Finding]) -> bool:
     return not any(finding.ok is False for finding in findings)
 
 
-def as_data(findings: list[Finding]) -> list[dict[str, object]]:
+def to_records(findings: list[Finding]) -> list[dict[str, object]]:
     return [asdict(finding) for finding in findings]
 
 
@@ -64,7 +62,7 @@ def output(*command: str, env: dict[str, str] | None = None, seconds: float = SE
     return completed.returncode, completed.stdout
 
 
-def of_python(code: str) -> Any:
+def run_python(code: str) -> Any:
     """Run code in a Python process of its own; return its variable `answer`, or the error as text if it fails.
 
     A library that cannot be imported may abort its process; this one continues.

@@ -3,8 +3,6 @@
 Run as a program, it is one of the ranks: python ranks.py KIND FOLDER.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

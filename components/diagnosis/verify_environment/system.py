@@ -1,9 +1,7 @@
 """Probes of the system: Python, Open MPI, UCX, OFED, libraries and commands.
 
-Each takes its value from expect.yaml, returns findings, and records the versions that it saw in `facts`.
+Each gets its value from expect.yaml, returns findings, and records versions in `facts`.
 """
-
-from __future__ import annotations
 
 import ctypes
 import os
@@ -44,7 +42,7 @@ def openmpi(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
 
 
 def _enabled(component: str, info: str) -> Finding:
-    """Check that a component of Open MPI is one that it may select: a list that begins with ^ excludes components."""
+    """Check that no setting excludes a component of Open MPI. A list that begins with ^ excludes its components."""
     _, settings = output("ompi_info", "--all", "--parsable")
     frameworks = set(re.findall(rf"MCA (\w+): {component} ", info))
     excluding = [
@@ -81,7 +79,7 @@ def _folder_of(library: str) -> Path:
 
 
 def ofed(wanted: dict[str, Any], facts: dict[str, str]) -> list[Finding]:
-    """Check `version` and `doca`: those of OFED's user space and of the DOCA that installed it."""
+    """Check the versions of OFED's user space and of the DOCA that installed it."""
     _, info = output("ofed_info", "-n")
     facts["ofed"] = first_version(info)
     _, package = output("dpkg-query", "--show", "--showformat=${Version}", "doca-ofed-userspace")

@@ -2,12 +2,10 @@
 
     python verify.py EXPECTATIONS [--variant "cpu distribution"] [--json] [--report FOLDER]
 
-EXPECTATIONS is an expect.yaml, or the same as JSON, which needs no PyYAML. Exits with 1 where something is wrong.
+EXPECTATIONS is an expect.yaml, or the same as JSON, which needs no PyYAML. Exits with 1 if a check fails.
 
-It runs in images too that have nothing else of this project: it needs only the standard library and what it checks.
+It also runs in images without this project: it needs only the standard library and the packages that it checks.
 """
-
-from __future__ import annotations
 
 import argparse
 import json
@@ -19,7 +17,7 @@ from typing import Any
 import frameworks
 import ranks
 import system
-from probe_commands import Finding, as_data, as_text, is_right
+from probe_commands import Finding, as_text, is_right, to_records
 
 PROBES: dict[str, Any] = {
     "python": system.python,
@@ -39,7 +37,7 @@ PROBES: dict[str, Any] = {
 }
 EVERY, TAGS = "every", "tags"
 WORDS = {"cuda", "cpu", "doca", "distribution"}
-"""The words of the other sections' names: the devices and the kinds of OFED that an image is built for."""
+"""Words in the names of the other sections: devices and kinds of OFED for which an image is built."""
 UNMEASURED = {"base-image"}
 
 
@@ -65,9 +63,8 @@ def _tag(name: str, value: str, facts: dict[str, str]) -> Finding:
     return Finding(f"tag {name}", facts[name], f"{value}", facts[name] == value)
 
 
-def variant_of(given: str | None) -> set[str]:
-    """Return the given variant, else the one that the image was built for; without an image, a CPU and the
-    distribution's libraries."""
+def resolve_variant(given: str | None) -> set[str]:
+    """Return the given variant, by default that of the image; outside of an image, cpu and distribution."""
     if given and given != "auto":
         return set(given.split())
     return {os.environ.get("ALLRANKS_DEVICE") or "cpu", os.environ.get("ALLRANKS_OFED") or "distribution"}
@@ -93,11 +90,13 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--report", type=Path)
     args = parser.parse_args()
-    results = findings(read(args.expectations), variant_of(args.variant))
+    results = findings(read(args.expectations), resolve_variant(args.variant))
     if args.report:
         args.report.mkdir(parents=True, exist_ok=True)
-        (args.report / "verification.json").write_text(json.dumps(as_data(results), indent=2) + "\n", encoding="utf-8")
-    print(json.dumps(as_data(results)) if args.json else as_text(results))
+        (args.report / "verification.json").write_text(
+            json.dumps(to_records(results), indent=2) + "\n", encoding="utf-8"
+        )
+    print(json.dumps(to_records(results)) if args.json else as_text(results))
     sys.exit(0 if is_right(results) else 1)
 
 

@@ -1,6 +1,4 @@
-"""Load a classifier in MLflow's format. A model of another kind is refused with a message."""
-
-from __future__ import annotations
+"""Load a classifier in MLflow's format. Raise InputError for a model of another kind."""
 
 import contextlib
 from collections.abc import Mapping
@@ -11,10 +9,11 @@ import numpy as np
 import torch
 from torch import fx, nn
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError
+from allranks.runtime.metrics.tracking import mlflow_pytorch
 from allranks_steps.images.image_data.images import ImageData
-from allranks_steps.images.mlflow_model import load_model, read_info
-from allranks_steps.messages import first_line
+from allranks_steps.messages import bad_input, first_line
+from allranks_steps.models.mlmodel import load_model, read_mlmodel
 
 FIX = "give the output `model` of train_image_classifier, or another model that does the same"
 
@@ -28,8 +27,8 @@ def load(folder: Path, data: ImageData, device: torch.device, name: str) -> tupl
     for each of their classes.
     """
     where = f"input {name}"
-    image_size = _check_description(read_info(folder, where, "a model of MLflow's PyTorch flavor", FIX), data, name)
-    model = _moved(load_model(folder, where, FIX), device)
+    image_size = _check_description(read_mlmodel(folder, where, FIX, "pytorch"), data, name)
+    model = _moved(load_model(mlflow_pytorch(), folder, where, FIX), device)
     with contextlib.suppress(NotImplementedError):  # an exported graph is in the mode that it was exported in
         model.eval()
     _check_scores(model, (data.channels, *image_size), len(data.classes), device, name)
@@ -46,14 +45,16 @@ def _moved(model: nn.Module, device: torch.device) -> nn.Module:
     return model.to(device)
 
 
-def _check_description(about: Any, data: ImageData, name: str) -> tuple[int, int]:
-    """Return the height and width of the pixels that the model takes. Raise InputError if MLflow's ModelInfo describes
-    a model of another kind."""
-    metadata: Mapping[str, Any] = about.metadata or {}
-    classes = metadata.get("classes")
+def _check_description(described: Mapping[str, Any], data: ImageData, name: str) -> tuple[int, int]:
+    """Return the height and width of the pixels that the model takes. Raise InputError if MLmodel describes a model of
+    another kind."""
+    from mlflow.models import ModelSignature
+
+    classes = (described.get("metadata") or {}).get("classes")
     if classes and list(classes) != list(data.classes):
         raise _problem(name, f"its classes are {_few(classes)}", f"those of the data, {_few(data.classes)}")
-    inputs = about.signature.inputs.inputs if about.signature and about.signature.inputs else []
+    signature = ModelSignature.from_dict(described.get("signature") or {})
+    inputs = signature.inputs.inputs if signature.inputs else []
     declared = _shape(inputs[0]) if inputs else None
     size = data.size
     if size is None and declared is not None and len(declared) == 4 and min(declared[2:]) > 0:
@@ -107,4 +108,4 @@ def _fits(declared: tuple[int, ...], image: tuple[int, ...]) -> bool:
 
 
 def _problem(name: str, found: str, expected: str) -> InputError:
-    return InputError(Problem(f"input {name}", found, expected, FIX))
+    return bad_input(f"input {name}", found, expected, FIX)

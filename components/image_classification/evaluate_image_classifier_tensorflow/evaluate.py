@@ -1,6 +1,4 @@
-"""Score a TensorFlow model on images, each rank a part of them, and count every image exactly once."""
-
-from __future__ import annotations
+"""Score a TensorFlow model on images, divided over the ranks. Each image is counted once."""
 
 from pathlib import Path
 from typing import Any
@@ -9,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allranks import runtime
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError
 from allranks.runtime import sockets
 from allranks_steps.images.prepared_images import Description, Images, read_checked
 from allranks_steps.images.scores import Counts, report
-from allranks_steps.messages import first_line
+from allranks_steps.messages import bad_input, first_line
 from allranks_steps.models.mlmodel import load_model, read_mlmodel
 
 FIX = "give the output `model` of train_tensorflow, or another model that does the same"
@@ -29,7 +27,7 @@ def evaluate(ranks: sockets.Ranks) -> None:
     matrices, totals = ranks.gather_arrays(confusion), ranks.gather_arrays(sums)
     if matrices is None or totals is None:
         return
-    counts = Counts.of_matrix(np.sum(matrices, axis=0), *np.sum(totals, axis=0).tolist())
+    counts = Counts.from_matrix(np.sum(matrices, axis=0), *np.sum(totals, axis=0).tolist())
     metrics = report(
         args.metrics,
         counts,
@@ -53,13 +51,10 @@ def own_gpu(ranks: sockets.Ranks) -> None:
 
 
 def load(folder: Path, description: Description) -> Any:
-    """Return the model of an MLflow folder. Raise InputError if it is none that takes these images."""
+    """Return the model of an MLflow folder. Raise InputError if it does not take these images."""
     import mlflow.tensorflow
 
-    flavors = read_mlmodel(folder, fix=FIX)["flavors"]
-    if "tensorflow" not in flavors:
-        kinds = ", ".join(kind for kind in flavors if kind != "python_function") or "another kind"
-        raise _problem(f"a model of the flavor {kinds}", "a model of MLflow's TensorFlow flavor")
+    read_mlmodel(folder, fix=FIX, flavor="tensorflow")
     model = load_model(mlflow.tensorflow, folder, fix=FIX)
     try:
         found = np.asarray(model(np.zeros((2, *description.shape), np.uint8)))
@@ -98,7 +93,7 @@ def count(
 
 
 def _problem(found: str, expected: str) -> InputError:
-    return InputError(Problem("input model", found, expected, FIX))
+    return bad_input("input model", found, expected, FIX)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """The labelled images that have arrived, with digests of their content. Pixels are read on demand."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from collections.abc import Callable
@@ -11,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from allranks_steps.images import sources
 from allranks_steps.images.prepared_images import BadData
 
 DIGITS = 32
@@ -40,25 +39,20 @@ class Arrivals:
     images: tuple[Arrival, ...]
 
 
-def of_folder(folder: Path | None, image_size: int) -> Arrivals:
+def arrived_images(folder: Path | None, image_size: int) -> Arrivals:
     """Return the images of a folder with one sub-folder for each class. Raise BadData if it is not one."""
-    # Only folders need Pillow.
-    from allranks_steps.images.sources.folder import class_folders, image_files, square
-
-    classes = class_folders(folder)
+    classes = sources.class_folders(folder)
     images = tuple(
-        Arrival(of_file(file), label, functools.partial(square, file, image_size))
+        Arrival(file_digest(file), label, functools.partial(sources.square, file, image_size))
         for label, subfolder in enumerate(classes)
-        for file in image_files(subfolder)
+        for file in sources.image_files(subfolder)
     )
     return Arrivals("folder", tuple(subfolder.name for subfolder in classes), images)
 
 
-def of_digits(arrived: float) -> Arrivals:
+def arrived_digits(arrived: float) -> Arrivals:
     """Return the first of scikit-learn's digits. arrived: the fraction that has arrived."""
-    from allranks_steps.images.sources.digits import read
-
-    digits = read()
+    digits = sources.digits()
     count = round(arrived * len(digits.images))
     images = tuple(
         Arrival(digest(pixels.tobytes()), int(label), functools.partial(np.asarray, pixels))
@@ -67,7 +61,7 @@ def of_digits(arrived: float) -> Arrivals:
     return Arrivals("digits", digits.classes, images)
 
 
-def of_file(file: Path) -> str:
+def file_digest(file: Path) -> str:
     """Return the digest of a file's content. Raise BadData if it cannot be read."""
     try:
         return digest(file.read_bytes())

@@ -1,6 +1,4 @@
-"""Select what is new for training, and what is held out, of labelled images that keep coming."""
-
-from __future__ import annotations
+"""Select new training images, and held-out images, from labelled images that arrive over time."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -59,9 +57,9 @@ def main() -> None:
     args = arguments()
     shares = Shares(args.validation_fraction, args.test_fraction)
     if args.source == "digits":
-        arrived = arrivals.of_digits(args.arrived)
+        arrived = arrivals.arrived_digits(args.arrived)
     else:
-        arrived = arrivals.of_folder(args.folder, args.image_size)
+        arrived = arrivals.arrived_images(args.folder, args.image_size)
     result = select_new_data(arrived, args.champion, shares, args.minimum_new, args.images, args.selection)
     if result["conflicting"]:
         print(f"{result['conflicting']} images are in several classes and are left out")

@@ -1,7 +1,5 @@
 """Select images for training, validation and testing from those that have arrived."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -36,7 +34,7 @@ class Selection:
 
 
 def select(arrivals: Arrivals, earlier: TrainedOn, shares: Shares, minimum_new: int) -> Selection:
-    """Divide the images that have arrived. earlier: what the champion was trained on.
+    """Divide the images that have arrived. earlier: training images of the champion.
 
     Raise BadData if the classes are not the champion's, or a required split has no image.
     """

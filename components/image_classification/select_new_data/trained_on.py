@@ -1,6 +1,4 @@
-"""trained_on.json: every image that a model was trained on, by its content. It travels with the registered model."""
-
-from __future__ import annotations
+"""trained_on.json: every training image of a model, by its content. The file is part of the registered model."""
 
 import hashlib
 import json
@@ -15,14 +13,14 @@ FILE = "trained_on.json"
 
 @dataclass(frozen=True)
 class TrainedOn:
-    """classes: their names; images: digest -> the class that it was trained as"""
+    """classes: their names; images: digest -> class in the training"""
 
     classes: tuple[str, ...] = ()
     images: Mapping[str, str] = field(default_factory=dict)
 
 
 def read(folder: Path | None) -> TrainedOn:
-    """Read what the model in the folder was trained on; empty if there is no model or no such file.
+    """Read the training images of the model in the folder; none if there is no model or no such file.
 
     Raise BadData if the file is damaged.
     """

@@ -1,7 +1,5 @@
 """The samples of a data set, which become samples of shards."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -12,11 +10,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from allranks_steps.images.image_data.arrays import ArrayImages
 from allranks_steps.images.image_data.decoding import decoding_errors
 from allranks_steps.images.image_data.folders import FolderImages
-from allranks_steps.images.image_data.images import Decoded, ImageData
-from allranks_steps.images.image_data.open_data import kind, open_data
+from allranks_steps.images.image_data.images import ArrayImages, Decoded, ImageData, kind, open_data
 from allranks_steps.images.prepared_images import BadData
 
 Members = Mapping[str, bytes]
@@ -25,7 +21,7 @@ Members = Mapping[str, bytes]
 
 @dataclass(frozen=True)
 class Samples:
-    """What is written to shards.
+    """The samples to write to shards.
 
     counts: number of samples in each split
     read:   returns the files of a sample of a split; raises BadData

@@ -1,7 +1,5 @@
 """Write a data set as WebDataset shards, each rank a part of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +8,9 @@ from torch import distributed
 from writing import ShardPlan, write_shard
 
 from allranks import runtime
-from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import full_output_refused
-from allranks_steps.images.image_data.shard_index import FILE, Index, Shard, write_index
+from allranks_steps.images.image_data.shards import FILE, Index, Shard, write_index
+from allranks_steps.messages import bad_input
 
 UNFINISHED = ".unfinished"
 """File in the output while shards are written, so that a retried job knows what an earlier attempt has left."""
@@ -34,7 +32,7 @@ def shard_dataset(ranks: runtime.Ranks) -> None:
 
 
 def prepare_output(folder: Path, ranks: runtime.Ranks) -> None:
-    """Mark the output as unfinished. Raise InputError if it holds anything but what an earlier attempt has left."""
+    """Mark the output as unfinished. Raise InputError if it contains files that are not of an earlier attempt."""
     full = False
     if ranks.is_main:
         folder.mkdir(parents=True, exist_ok=True)
@@ -42,7 +40,7 @@ def prepare_output(folder: Path, ranks: runtime.Ranks) -> None:
         if not full:
             (folder / UNFINISHED).write_text("Shards are being written.\n", encoding="utf-8")
     if ranks.any_rank(full):
-        raise InputError(Problem("output shards", f"{folder} is not empty", "an empty folder", "use a new folder"))
+        raise bad_input("output shards", f"{folder} is not empty", "an empty folder", "use a new folder")
 
 
 def plan(samples: Samples, samples_per_shard: int, seed: int) -> list[ShardPlan]:

@@ -1,6 +1,4 @@
-"""Write a shard: a tar file that depends on its samples only."""
-
-from __future__ import annotations
+"""Write a shard: a tar file that depends only on its samples."""
 
 import functools
 import hashlib
@@ -11,7 +9,7 @@ from typing import BinaryIO
 
 from samples import Samples
 
-from allranks_steps.images.image_data.shard_index import Shard
+from allranks_steps.images.image_data.shards import Shard
 
 READ_THREADS = 16
 """Samples that are read in parallel. A mounted store has a high latency but serves many requests at once."""

@@ -1,37 +1,33 @@
 """The model that a training builds: a preset's, or that of a model to start from."""
 
-from __future__ import annotations
-
 import argparse
 
 import initial_model
 from initial_model import InitialModel
 
-from allranks.errors import InputError, Problem
 from allranks_steps.images.classifier import Architecture
 from allranks_steps.images.image_data.images import ImageData
 from allranks_steps.images.presets import configuration, labels, network_size, require_stochastic_depth
-from allranks_steps.models import no_model
+from allranks_steps.messages import bad_input
+from allranks_steps.models.mlmodel import is_placeholder
 
 
 def start_from(args: argparse.Namespace) -> InitialModel | None:
     """Return the model to start from, or None. Raise InputError if it cannot be read, or is not the preset's."""
     if args.initial_model and args.pretrained_model:
-        found = "given beside pretrained_model"
-        raise InputError(Problem("input initial_model", found, "one model to start from", "leave one of them out"))
+        problem = "given beside pretrained_model"
+        raise bad_input("input initial_model", problem, "one model to start from", "leave one of them out")
     if args.pretrained_model:
-        return initial_model.of_transformers(args.pretrained_model)
-    if not args.initial_model or no_model.stands_in(args.initial_model):
+        return initial_model.read_transformers(args.pretrained_model)
+    if not args.initial_model or is_placeholder(args.initial_model):
         return None
-    model = initial_model.of_mlflow(args.initial_model)
+    model = initial_model.read_mlflow(args.initial_model)
     if model.preset not in (None, args.preset):
-        raise InputError(
-            Problem(
-                where=model.where,
-                found=f"a {model.preset}, and the input model is {args.preset}",
-                expected="the same model",
-                fix=f"set model to {model.preset}, or leave initial_model out",
-            )
+        raise bad_input(
+            model.where,
+            f"a {model.preset}, and the input model is {args.preset}",
+            "the same model",
+            f"set model to {model.preset}, or leave initial_model out",
         )
     return model
 

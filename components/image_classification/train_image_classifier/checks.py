@@ -1,6 +1,4 @@
-"""What the spec cannot check: inputs against each other, against the data, and against the model."""
-
-from __future__ import annotations
+"""Check inputs against each other, the data and the model, which the spec cannot express."""
 
 import argparse
 import tempfile
@@ -9,9 +7,9 @@ from pathlib import Path
 from torch import nn
 
 from allranks import runtime
-from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import Content, outputs_of_training, require_room
 from allranks_steps.images.classifier import has_batch_norm
+from allranks_steps.messages import bad_input
 
 OPTIMIZER_COPIES = {"adamw_torch": 2, "sgd": 1}
 """Numbers that an optimizer keeps for each weight: AdamW's two moments, SGD's momentum."""
@@ -44,30 +42,26 @@ def check_batches(args: argparse.Namespace, model: nn.Module, count: int, ranks:
     """
     if count < ranks.world_size:
         found = f"{count} training images for {ranks.world_size} ranks"
-        raise InputError(Problem("input data", found, "at least one for each rank", "use fewer ranks"))
+        raise bad_input("input data", found, "at least one for each rank", "use fewer ranks")
     batch_size = args.per_device_train_batch_size * ranks.full_world_size
     if args.dataloader_drop_last and count < batch_size:
-        raise InputError(
-            Problem(
-                where="input dataloader_drop_last",
-                found=f"{count} training images do not fill a batch of {batch_size} over {ranks.world_size} ranks",
-                expected="at least one full batch",
-                fix="leave dataloader_drop_last out, or use a smaller per_device_train_batch_size or fewer ranks",
-            )
+        raise bad_input(
+            "input dataloader_drop_last",
+            f"{count} training images do not fill a batch of {batch_size} over {ranks.world_size} ranks",
+            "at least one full batch",
+            "leave dataloader_drop_last out, or use a smaller per_device_train_batch_size or fewer ranks",
         )
     last = 0 if args.dataloader_drop_last else count % batch_size
     shares = ranks.world_size * -(-ranks.full_world_size // ranks.world_size)  # of a batch, over ranks and passes
     smallest = max(1, (last or batch_size) // shares)
     if has_batch_norm(model) and smallest < 2 and not args.sync_batchnorm:
         where = "dataloader_drop_last" if args.per_device_train_batch_size > 1 else "per_device_train_batch_size"
-        raise InputError(
-            Problem(
-                where=f"input {where}",
-                found=f"a batch of {smallest} on a rank, for a model with batch normalization",
-                expected="at least 2 images",
-                fix="set dataloader_drop_last, another per_device_train_batch_size, or a model without it (convnextv2, "
-                "vit, swin)",
-            )
+        raise bad_input(
+            f"input {where}",
+            f"a batch of {smallest} on a rank, for a model with batch normalization",
+            "at least 2 images",
+            "set dataloader_drop_last, another per_device_train_batch_size, or a model without it (convnextv2, "
+            "vit, swin)",
         )
 
 

@@ -1,7 +1,5 @@
 """The model that a training starts from: an MLflow model of this component, or a folder of Transformers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,10 +9,10 @@ from typing import Any
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForImageClassification, PretrainedConfig
 
-from allranks.errors import InputError, Problem
+from allranks.runtime.metrics.tracking import mlflow_pytorch
 from allranks_steps.images.classifier import ImageClassifier
-from allranks_steps.images.mlflow_model import load_model, read_info
-from allranks_steps.messages import first_line
+from allranks_steps.messages import bad_input, first_line
+from allranks_steps.models.mlmodel import load_model, read_mlmodel
 
 HEAD = "classifier."
 """Prefix of the names of the head's parameters, in every image model of Transformers."""
@@ -29,8 +27,8 @@ class InitialModel:
     config:    of the network
     weights:   state dict of the network
     classes:   that its head scores
-    size:      height and width inside of the network; None if any
-    mean, std: that its images are normalised with; None if they are not known
+    size:      height and width inside of the network; None if it takes any
+    mean, std: for the normalisation of images; None if unknown
     """
 
     where: str
@@ -43,10 +41,10 @@ class InitialModel:
     std: tuple[float, ...] | None
 
 
-def of_mlflow(folder: Path) -> InitialModel:
+def read_mlflow(folder: Path) -> InitialModel:
     """Read the output `model` of a training. Raise InputError if the folder is not one."""
-    where, expected = "input initial_model", "the output `model` of train_image_classifier"
-    metadata = read_info(folder, where, expected).metadata or {}
+    where, fix = "input initial_model", "give the output `model` of train_image_classifier"
+    metadata = read_mlmodel(folder, where, fix, "pytorch").get("metadata") or {}
     try:
         settings = dict(metadata["config"])
         config = AutoConfig.for_model(settings.pop("model_type"), **settings)
@@ -56,26 +54,26 @@ def of_mlflow(folder: Path) -> InitialModel:
         height, width = preprocessing["network_size"]
     except (KeyError, TypeError, ValueError) as error:
         found = f"its metadata does not describe the network ({error!r})"
-        raise InputError(Problem(where, found, expected)) from None
-    weights = load_model(folder, where).state_dict()
+        raise bad_input(where, found, fix=fix) from None
+    weights = load_model(mlflow_pytorch(), folder, where).state_dict()
     network = {name.removeprefix("network."): value for name, value in weights.items() if name.startswith("network.")}
     return InitialModel(where, metadata.get("model"), config, network, classes, (height, width), mean, std)
 
 
-def of_transformers(folder: Path) -> InitialModel:
+def read_transformers(folder: Path) -> InitialModel:
     """Read a folder with config.json and weights, as save_pretrained of Transformers writes it. Raise InputError."""
     where, expected = "input pretrained_model", "a folder that save_pretrained of Transformers wrote for an image model"
     if not (folder / "config.json").is_file():
-        raise InputError(Problem(where, f"{folder} holds no config.json", expected))
+        raise bad_input(where, f"{folder} holds no config.json", expected)
     try:
         network, loading = AutoModelForImageClassification.from_pretrained(
             folder, local_files_only=True, output_loading_info=True
         )
     except Exception as error:  # of a configuration, a weights file, or a model of another kind
-        raise InputError(Problem(where, f"{folder} cannot be loaded: {first_line(error)}", expected)) from error
+        raise bad_input(where, f"{folder} cannot be loaded: {first_line(error)}", expected) from error
     missing = sorted(name for name in loading["missing_keys"] if not name.startswith(HEAD))
     if missing:
-        raise InputError(Problem(where, f"{len(missing)} weights are missing, such as {missing[0]}", expected))
+        raise bad_input(where, f"{len(missing)} weights are missing, such as {missing[0]}", expected)
     config = network.config
     mean, std = _normalisation(folder)
     size = getattr(config, "image_size", None)
@@ -103,13 +101,11 @@ def configuration(
     if "image_size" in settings:
         settings["image_size"] = size[0] if size[0] == size[1] else size
     if settings.get("num_channels", channels) != channels:
-        raise InputError(
-            Problem(
-                where=initial.where,
-                found=f"it takes images of {settings['num_channels']} channels",
-                expected=f"{channels}, as the images of the data have",
-                fix="train a model for these images from the beginning",
-            )
+        raise bad_input(
+            initial.where,
+            f"it takes images of {settings['num_channels']} channels",
+            f"{channels}, as the images of the data have",
+            "train a model for these images from the beginning",
         )
     return AutoConfig.for_model(settings.pop("model_type"), **settings)
 
@@ -125,21 +121,19 @@ def load(model: ImageClassifier, initial: InitialModel, classes: tuple[str, ...]
         missing, unexpected = model.network.load_state_dict(weights, strict=False)
     except RuntimeError as error:
         _, _, reason = str(error).partition("\n")  # the first line names the class
-        raise InputError(
-            Problem(
-                where=initial.where,
-                found=f"its weights do not fit: {first_line(RuntimeError(reason))}",
-                expected="a model for images of this size",
-                fix="leave image_size out, or start from another model",
-            )
+        raise bad_input(
+            initial.where,
+            f"its weights do not fit: {first_line(RuntimeError(reason))}",
+            "a model for images of this size",
+            "leave image_size out, or start from another model",
         ) from None
     wrong = [*unexpected, *(name for name in missing if not (new_head and name.startswith(HEAD)))]
     if wrong:
         found = f"its weights do not fit: {len(wrong)} are missing or too many, such as {wrong[0]}"
-        raise InputError(Problem(initial.where, found, "a whole model"))
+        raise bad_input(initial.where, found, "a whole model")
     return new_head
 
 
 def _unnamed(classes: tuple[str, ...], count: int) -> bool:
-    """Return whether these are the names that Transformers gives classes without names, of the same number."""
+    """Return whether these are Transformers' default names for this number of classes."""
     return classes == tuple(f"LABEL_{number}" for number in range(count))

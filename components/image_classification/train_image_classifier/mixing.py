@@ -1,7 +1,5 @@
 """Mixup (Zhang et al. 2017) and CutMix (Yun et al. 2019): training images are mixed in pairs, and their labels too."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -13,7 +11,7 @@ from torch.nn import functional
 
 @dataclass(frozen=True)
 class Mixing:
-    """mixup_alpha, cutmix_alpha: of the beta distributions of the shares, 0 to leave one out. With both, each batch has
+    """mixup_alpha, cutmix_alpha: of the beta distributions of the shares; 0 disables one. With both, each batch uses
     one of them."""
 
     mixup_alpha: float = 0.0
@@ -30,7 +28,7 @@ def mix(
 ) -> tuple[Tensor, Tensor]:
     """Return the mixed images, and the probability of each class, (batch, class_count).
 
-    Every image is mixed with the one that has its place in the reversed batch.
+    Each image is mixed with the image at its index in the reversed batch.
 
     pixels: (batch, channels, height, width), on any device, 0 to 255
     random: the same on every rank, or not

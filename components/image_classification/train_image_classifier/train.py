@@ -1,7 +1,5 @@
 """Train an image classifier on all available ranks, from one process to many instances."""
 
-from __future__ import annotations
-
 import argparse
 import shutil
 from typing import Any
@@ -13,21 +11,21 @@ from architecture import design, start_from
 from mixing import Mixing, mix
 from torch import Tensor, nn
 from torch.nn import functional
-from validation import validate
 
 from allranks import runtime
-from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import full_output_refused
 from allranks_steps.history import History, describe
 from allranks_steps.images.classifier import Architecture, blocks
+from allranks_steps.images.counting import count
 from allranks_steps.images.image_data.augmentation import Augmentation
 from allranks_steps.images.image_data.batches import Batch, Collate, ImageSamples, evaluation_loader, sampler
 from allranks_steps.images.image_data.decoding import Decoder
-from allranks_steps.images.image_data.images import ImageData
-from allranks_steps.images.image_data.open_data import kind, open_data
+from allranks_steps.images.image_data.images import ImageData, kind, open_data
 from allranks_steps.images.saving import save
+from allranks_steps.images.scores import scores
 from allranks_steps.loop import Loop
-from allranks_steps.models import no_model
+from allranks_steps.messages import bad_input
+from allranks_steps.models.mlmodel import is_placeholder
 from allranks_steps.schedule import Schedule
 from allranks_steps.training_settings import parameter_groups, settings, total_steps
 from checks import check_batches, check_room, note_without_effect, steps_when_resumed
@@ -82,13 +80,13 @@ def train(ranks: runtime.Ranks) -> None:
     step = checkpoints.load(start_from=args.resume_from_checkpoint, start_from_name="input resume_from_checkpoint")
     if step and args.max_steps == -1:
         total = schedule.total = steps_when_resumed(args, step, total, loader, ranks)
-    count = min(loader.sampler.batch_size, data.count("train")) * args.gradient_accumulation_steps
-    about = describe(args, ranks, "image", parameters=parameter_count, samples_per_step=count)
+    samples = min(loader.sampler.batch_size, data.count("train")) * args.gradient_accumulation_steps
+    about = describe(args, ranks, "image", parameters=parameter_count, samples_per_step=samples)
     if ranks.is_main:
         name = architecture.config.model_type if initial else args.preset
         print(
             f"{name}: {parameter_count:,} parameters, {data.count('train'):,} images, {total} steps of "
-            f"{count} on {ranks.world_size} ranks by {args.strategy} in {args.precision}",
+            f"{samples} on {ranks.world_size} ranks by {args.strategy} in {args.precision}",
             flush=True,
         )
     images: Any = validation_loader(args, data, architecture, ranks)
@@ -100,8 +98,7 @@ def train(ranks: runtime.Ranks) -> None:
             pixels, target = mix(pixels, target, mixing, len(data.classes), random)
         if args.channels_last:
             pixels = pixels.contiguous(memory_format=torch.channels_last)
-        scores = training.model(pixels)
-        return functional.cross_entropy(scores, target, label_smoothing=args.label_smoothing_factor)
+        return functional.cross_entropy(training.model(pixels), target, label_smoothing=args.label_smoothing_factor)
 
     def is_due(step: int) -> bool:
         # Not at the very end of an epoch, but after its last step: a checkpoint in the middle of an accumulation would
@@ -111,6 +108,16 @@ def train(ranks: runtime.Ranks) -> None:
             step == total or bool(step % args.eval_steps == 0 if args.eval_steps else ends_epoch)
         )
 
+    def evaluate() -> dict[str, float] | None:
+        training.model.eval()
+        counts = count(training.model, images, len(data.classes), ranks, checkpoints.interrupted)
+        training.model.train()
+        if counts is None:
+            return None
+        found = scores(counts)
+        del found["count"]
+        return found
+
     Loop(
         ranks,
         training,
@@ -118,11 +125,11 @@ def train(ranks: runtime.Ranks) -> None:
         history,
         checkpoints,
         total=total,
-        samples_per_step=count,
+        samples_per_step=samples,
         logging_steps=args.logging_steps,
         loss=loss,
         is_due=is_due,
-        evaluate=lambda: validate(training.model, images, ranks, checkpoints.interrupted),
+        evaluate=evaluate,
         metric="accuracy",
         average=average,
     ).run(step)
@@ -150,9 +157,9 @@ def read(args: argparse.Namespace) -> ImageData:
 def training_loader(
     args: argparse.Namespace, data: ImageData, architecture: Architecture, ranks: runtime.Ranks
 ) -> tuple[runtime.DataLoader, Collate]:
-    """Return the loader of the training images, and what changes them on the device. Raise InputError."""
+    """Return the loader of the training images, and the object that changes them on the device. Raise InputError."""
     augmentation = Augmentation(args.min_crop_scale, args.max_shift, args.horizontal_flip, args.auto_augment)
-    decoder = decoder_of(data, architecture)
+    decoder = create_decoder(data, architecture)
     collate = Collate(augmentation, crop=decoder is None, on_device=args.augment_on == "device")
     images = sampler(
         data.splits["train"],
@@ -175,14 +182,14 @@ def validation_loader(
         return None
     return evaluation_loader(
         data.splits["validation"],
-        decoder_of(data, architecture),
+        create_decoder(data, architecture),
         ranks,
         per_device_batch_size=args.per_device_eval_batch_size,
         num_workers=args.dataloader_num_workers,
     )
 
 
-def decoder_of(data: ImageData, architecture: Architecture) -> Decoder | None:
+def create_decoder(data: ImageData, architecture: Architecture) -> Decoder | None:
     """Return the decoder of image files; None for arrays."""
     return None if data.kind == "arrays" else Decoder(architecture.image_size, data.channels)
 
@@ -195,10 +202,10 @@ def optimizer(args: argparse.Namespace, model: nn.Module) -> torch.optim.Optimiz
 
 
 def pass_on(args: argparse.Namespace, ranks: runtime.Ranks) -> None:
-    """Write the model to start from as the output, unchanged, because there is no training image."""
-    if not args.initial_model or no_model.stands_in(args.initial_model):
+    """Copy the initial model to the output, because there are no training images."""
+    if not args.initial_model or is_placeholder(args.initial_model):
         found = f"there is no training image in {args.data}, and no model to start from"
-        raise InputError(Problem("input data", found, "images, or a model that can be passed on"))
+        raise bad_input("input data", found, "images, or a model that can be passed on")
     runtime.StepTimes(ranks, sample="image").write(args.history, strategy=args.strategy, launcher=ranks.launcher)
     if ranks.is_main:
         with full_output_refused("output model", args.model):

@@ -1,10 +1,8 @@
-"""What Lightning needs of the inputs, beyond what the spec says."""
-
-from __future__ import annotations
+"""Check inputs for Lightning, which the spec cannot express."""
 
 import argparse
 
-from allranks.errors import InputError, Problem
+from allranks_steps.messages import bad_input
 
 PRECISIONS = {"float32": "32-true", "bfloat16": "bf16-mixed", "float16": "16-mixed"}
 """Lightning's names of the precisions."""
@@ -20,9 +18,7 @@ def steps(args: argparse.Namespace, count: int, world_size: int) -> tuple[int, i
     if not count // images:
         found = f"{args.per_device_train_batch_size} x {args.gradient_accumulation_steps} on each of {world_size} ranks"
         fix = "give a smaller batch, fewer ranks or more images"
-        raise InputError(
-            Problem("input per_device_train_batch_size", f"{found}, of {count} images", "a step that is full", fix)
-        )
+        raise bad_input("input per_device_train_batch_size", f"{found}, of {count} images", "a step that is full", fix)
     # Lightning steps at the end of an epoch also after fewer passes.
     in_epoch = -(-passes // args.gradient_accumulation_steps)
     return in_epoch, args.max_steps if args.max_steps > 0 else args.num_train_epochs * in_epoch
@@ -34,7 +30,7 @@ def check_device(args: argparse.Namespace, *, on_gpu: bool) -> None:
         return
     if args.strategy == "fsdp":
         found, fix = "fsdp on CPUs, which Lightning refuses", "set ddp, or use train_image_classifier"
-        raise InputError(Problem("input strategy", found, "ddp", fix))
+        raise bad_input("input strategy", found, "ddp", fix)
     if args.precision == "float16":
         found, fix = "float16 on CPUs, which Lightning refuses", "set bfloat16"
-        raise InputError(Problem("input precision", found, "float32 or bfloat16", fix))
+        raise bad_input("input precision", found, "float32 or bfloat16", fix)

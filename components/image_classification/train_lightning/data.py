@@ -1,7 +1,5 @@
 """The LightningDataModule: prepared images, divided over the ranks, resumable within an epoch."""
 
-from __future__ import annotations
-
 import argparse
 import functools
 from collections.abc import Callable, Iterator
@@ -14,13 +12,13 @@ from module import NO_LABEL
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, default_collate
 
-from allranks.errors import InputError, Problem
 from allranks_steps.images.image_data.augmentation import DRAWS, Augmentation, augment
 from allranks_steps.images.prepared_images import Images
+from allranks_steps.messages import bad_input
 
 
 class ImageDataset(Dataset[tuple[Tensor, Tensor]]):
-    """Images by their index; an index of -1 is an image that does not count."""
+    """Images by their index; -1 is an image that is not counted."""
 
     def __init__(self, images: Images) -> None:
         self._images = images
@@ -42,7 +40,7 @@ def changed_batch(samples: list[tuple[Tensor, Tensor]], augmentation: Augmentati
 class RankBatches:
     """A rank's batches of an epoch, for a DataLoader. Lightning calls set_epoch.
 
-    The images that do not fill a batch of every rank are left out. start: batches of the next epoch to leave out
+    Images that do not fill a batch of every rank are skipped. start: number of batches of the next epoch to skip
     """
 
     def __init__(self, count: int, batch: int, rank: int, world_size: int, seed: int) -> None:
@@ -68,8 +66,8 @@ class RankBatches:
 class ResumableLoader(DataLoader[tuple[Tensor, Tensor]]):
     """A DataLoader whose position Lightning saves and restores.
 
-    batch_index: returns how many batches of the epoch the training has taken. Lightning and the workers fetch ahead, so
-                 that the loader itself does not know
+    batch_index: returns the number of batches of the epoch that the training has processed. The loader cannot count
+                 them, because Lightning and the workers fetch ahead
     """
 
     def __init__(
@@ -91,7 +89,7 @@ class ResumableLoader(DataLoader[tuple[Tensor, Tensor]]):
         if state["batch_index"] and state["world_size"] != self._world_size:
             found = f"a checkpoint within an epoch of {state['world_size']} ranks, for {self._world_size}"
             fix = "train with as many ranks, or resume from a checkpoint at the end of an epoch"
-            raise InputError(Problem("input resume_from_checkpoint", found, "as many ranks", fix))
+            raise bad_input("input resume_from_checkpoint", found, "as many ranks", fix)
         self._batches.start = state["batch_index"]
 
 

@@ -1,7 +1,5 @@
 """The LightningModule: an image classifier."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 
@@ -15,7 +13,7 @@ from allranks_steps.images.classifier import ImageClassifier
 from allranks_steps.schedule import Schedule
 
 NO_LABEL = -1
-"""Label of an image that fills a batch and does not count."""
+"""Label of an image that fills a batch and is not counted."""
 
 
 class ImageClassification(lightning.LightningModule):  # type: ignore[misc]  # its types are not read

@@ -1,14 +1,12 @@
 """The processes of a training, started by the platform, torchrun, mpirun, or Lightning itself."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from allranks.contract import world
-from allranks.errors import InputError, Problem
 from allranks.runtime import detect
+from allranks_steps.messages import bad_input
 
 STARTED = "ALLRANKS_LIGHTNING_INSTANCES"
 """Set if Lightning starts processes: they have no launcher's variables, and read the instance count from it."""
@@ -32,30 +30,26 @@ def find(devices: int | None, num_nodes: int | None, environ: Mapping[str, str] 
     devices:   processes on each instance; None for those of the launch
     num_nodes: instances; None for those of the launch
 
-    Raise InputError if they do not match the launch: Lightning would wait for processes that nobody starts, or train
-    on each instance separately. Raise it too if an elastic job continues on fewer instances.
+    Raise InputError if they do not match the launch: Lightning would wait for missing processes, or train on each
+    instance separately. Also raise it if an elastic job continues on fewer instances.
     """
     if STARTED in environ:
         return Place(int(environ[STARTED]), devices or 1, per_node=True)
     env = detect(environ)
     world.require_all(env, environ)
     if num_nodes is not None and num_nodes != env.instance_count:
-        raise InputError(
-            Problem(
-                where="num_nodes",
-                found=f"{num_nodes} on a launch of {env.instance_count} instance{'s' * (env.instance_count > 1)}",
-                expected=str(env.instance_count),
-                fix="leave num_nodes out, or set resources.instance_count to it",
-            )
+        raise bad_input(
+            "num_nodes",
+            f"{num_nodes} on a launch of {env.instance_count} instance{'s' * (env.instance_count > 1)}",
+            str(env.instance_count),
+            "leave num_nodes out, or set resources.instance_count to it",
         )
     if env.local_world_size > 1 and devices not in (None, env.local_world_size):
-        raise InputError(
-            Problem(
-                where="devices",
-                found=f"{devices}, while {env.launcher} started {env.local_world_size} processes on each instance",
-                expected=f"{env.local_world_size}, or none",
-                fix="leave devices out, or set distribution.process_count_per_instance to 1: Lightning starts the rest",
-            )
+        raise bad_input(
+            "devices",
+            f"{devices}, while {env.launcher} started {env.local_world_size} processes on each instance",
+            f"{env.local_world_size}, or none",
+            "leave devices out, or set distribution.process_count_per_instance to 1: Lightning starts the rest",
         )
     process_count = devices or env.local_world_size
     return Place(env.instance_count, process_count, per_node=env.local_world_size == 1 and process_count > 1)

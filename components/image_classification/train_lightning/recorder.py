@@ -1,7 +1,5 @@
 """The callback that logs, writes the history, and ends a training that is evicted."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path

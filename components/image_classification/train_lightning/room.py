@@ -1,7 +1,5 @@
 """Disk space for the outputs of a training."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

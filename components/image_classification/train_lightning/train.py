@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from place import STARTED, Place, find
 
-from allranks.errors import InputError, Problem
 from allranks.runtime import arguments, clean_exit, detect, prepare_libraries, stage
 from allranks_steps.images.prepared_images import read_checked
-from allranks_steps.messages import first_line
+from allranks_steps.messages import bad_input, first_line
 from checks import PRECISIONS, check_device, steps
 
 if TYPE_CHECKING:
@@ -154,7 +153,7 @@ def last(folder: Path, start_from: Path | None) -> Path | None:
             return place / "last.ckpt"
     if start_from is not None:
         found, expected = f"{start_from} holds no last.ckpt", "the output `checkpoints` of train_lightning"
-        raise InputError(Problem("input resume_from_checkpoint", found, expected))
+        raise bad_input("input resume_from_checkpoint", found, expected)
     return None
 
 
@@ -169,13 +168,13 @@ def check_fits(checkpoint: Path, module: Any) -> None:
         saved = {name: tuple(value.shape) for name, value in content["state_dict"].items()}
     except Exception as error:  # of torch, of the zip file or of the pickle
         found = f"{checkpoint} cannot be read: {first_line(error)}"
-        raise InputError(Problem(where, found, "a whole checkpoint")) from None
+        raise bad_input(where, found, "a whole checkpoint") from None
     own = {name: tuple(value.shape) for name, value in module.state_dict().items()}
     other = sorted(name for name in {**saved, **own} if saved.get(name) != own.get(name))
     if other:
         name = other[0]
         shapes = f"{saved.get(name, 'missing')} in it and {own.get(name, 'missing')} in the model"
-        raise InputError(Problem(where, f"{checkpoint} does not fit: {name} is {shapes}", expected))
+        raise bad_input(where, f"{checkpoint} does not fit: {name} is {shapes}", expected)
 
 
 def main() -> None:

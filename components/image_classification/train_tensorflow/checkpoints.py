@@ -1,7 +1,5 @@
 """Checkpoints in TensorFlow's format, from which a training resumes with any number of workers."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -11,10 +9,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import full_output_refused
 from allranks_steps.history import History
-from allranks_steps.messages import first_line
+from allranks_steps.messages import bad_input, first_line
 
 HISTORY = "history.json"
 
@@ -26,8 +23,8 @@ class Checkpoints:
     history: saved and restored with the model
     keep:    number of checkpoints to keep, the newest ones
     is_main: whether this process writes to the folder
-    alone:   whether the others write nothing. Under a strategy of several workers saving is a collective, and they
-             write to a folder of their own, which they remove (TensorFlow's "Multi-worker training with Keras")
+    alone:   whether only the main process writes. Otherwise saving is a collective, and the others write to temporary
+             folders (TensorFlow's "Multi-worker training with Keras")
     """
 
     def __init__(
@@ -57,7 +54,7 @@ class Checkpoints:
             newest, folder = tf.train.latest_checkpoint(str(start_from)), start_from
             if newest is None:
                 found, expected = f"{start_from} holds no checkpoint", "the output `checkpoints` of train_tensorflow"
-                raise InputError(Problem("input resume_from_checkpoint", found, expected))
+                raise bad_input("input resume_from_checkpoint", found, expected)
         if newest is None:
             return 0
         try:
@@ -65,9 +62,7 @@ class Checkpoints:
         except (AssertionError, ValueError, tf.errors.OpError) as error:
             where = "input resume_from_checkpoint" if folder == start_from else "output checkpoints"
             fix = "give the preset, the images and the precision that it was made with"
-            raise InputError(
-                Problem(where, f"{newest} does not fit: {first_line(error)}", "the same model", fix)
-            ) from None
+            raise bad_input(where, f"{newest} does not fit: {first_line(error)}", "the same model", fix) from None
         step = int(self._step)
         if (folder / HISTORY).exists():
             state = json.loads((folder / HISTORY).read_text(encoding="utf-8"))
@@ -90,6 +85,6 @@ class Checkpoints:
             self._manager.save(checkpoint_number=step)
 
     def close(self) -> None:
-        """Remove what this process has written for itself."""
+        """Remove this process's temporary files."""
         if not self._is_main:
             shutil.rmtree(self._own, ignore_errors=True)

@@ -1,6 +1,4 @@
-"""The images of each step, by tf.data: the same for every division of a batch over replicas, and from any step on."""
-
-from __future__ import annotations
+"""The images of each step, by tf.data, for any division of a batch over replicas, and from any step."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,16 +9,16 @@ import tensorflow as tf
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from allranks.errors import InputError, Problem
 from allranks_steps.images.prepared_images import Images
+from allranks_steps.messages import bad_input
 
 Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps of a training. An epoch has each image at most once, in its own order; the images that do not fill a
-    step are left out.
+    """The steps of a training. An epoch has each image at most once, in its own order; images that do not fill a step
+    are skipped.
 
     count:    training images
     batch:    images of a replica in a step
@@ -41,11 +39,11 @@ class Plan:
         if not self.steps_per_epoch:
             found = f"{self.batch} on each of {self.replicas} devices, of {self.count} images"
             fix = "give a smaller batch, fewer devices or more images"
-            raise InputError(Problem("input per_device_train_batch_size", found, "a batch that can be filled", fix))
+            raise bad_input("input per_device_train_batch_size", found, "a batch that can be filled", fix)
         return max_steps if max_steps > 0 else num_train_epochs * self.steps_per_epoch
 
     def parts(self, start: int, replicas: Sequence[int]) -> Iterator[tuple[Indices, int]]:
-        """Yield the images of these replicas, in turn, from step `start` on, without an end; and the seed of a part."""
+        """Yield the images of these replicas in turn, endlessly from step `start`, and the seed of each part."""
         epoch, step = divmod(start, self.steps_per_epoch)
         while True:
             order = np.random.default_rng((self.seed, epoch)).permutation(self.count)

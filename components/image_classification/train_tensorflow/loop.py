@@ -1,7 +1,5 @@
 """The training loop of all replicas."""
 
-from __future__ import annotations
-
 import os
 from argparse import Namespace
 from dataclasses import dataclass
@@ -21,7 +19,7 @@ from saving import check_room, save
 from allranks.contract import world
 from allranks.contract.world import detect
 from allranks.runtime.clean_exit import Evicted, Eviction
-from allranks.runtime.ranks.machines import RankResources, machine_name, machines_of
+from allranks.runtime.ranks.machines import RankResources, machine_name, unique_machines
 from allranks_steps.history import History, peak_memory
 from allranks_steps.images.prepared_images import Description, Images, read_checked
 
@@ -30,8 +28,8 @@ from allranks_steps.images.prepared_images import Description, Images, read_chec
 class Steps:
     """The compiled steps. Each takes a batch of every replica, and returns totals over the replicas.
 
-    train:    takes also 1.0 in a process that is evicted, 0.0 in others; returns the mean loss, and a number above 0 if
-              a process is evicted
+    train:    also takes 1.0 in an evicted process and 0.0 in others; returns the mean loss, and a positive number if a
+              process is evicted
     evaluate: returns the number of images that are classified correctly
     """
 
@@ -49,7 +47,7 @@ def train(replicas: Replicas, args: Namespace) -> None:
     optimization.set_precision(args)
     with replicas.strategy.scope():
         model, optimizer = make(args, description, total)
-    replicas.start_alike(model.variables)
+    replicas.broadcast_variables(model.variables)
     history = History("image")
     checkpoints = Checkpoints(
         args.checkpoints,
@@ -61,7 +59,7 @@ def train(replicas: Replicas, args: Namespace) -> None:
         alone=replicas.saves_alone,
     )
     step = checkpoints.load(args.resume_from_checkpoint)
-    check_room(args, model, optimizer, replicas)
+    check_room(args, model, optimizer)
     replicas.metrics.log_params({name: value for name, value in vars(args).items() if not isinstance(value, Path)})
     steps = compiled(replicas, model, optimizer, args, len(description.classes))
     augmentation = Augmentation(args.max_shift, args.horizontal_flip)
@@ -119,7 +117,8 @@ def new_model(args: Namespace, description: Description) -> Any:
 
 
 def compiled(replicas: Replicas, model: Any, optimizer: Any, args: Namespace, class_count: int) -> Steps:
-    """Return the steps as graphs. They have no control flow in Python: AutoGraph would take seconds to find none."""
+    """Return the steps as graphs. They have no control flow in Python, which AutoGraph would search for during
+    seconds."""
     variables = model.trainable_variables
 
     def train_replica(pixels: tf.Tensor, labels: tf.Tensor, evicted: tf.Tensor) -> tf.Tensor:
@@ -184,7 +183,7 @@ def write(
         "instance_count": replicas.world_size,
         "device": "cuda" if tf.config.list_physical_devices("GPU") else "cpu",
         # The instances may share a machine, so that only a measurement with one of them names it.
-        "machines": machines_of(resources) if replicas.world_size == 1 else [],
+        "machines": unique_machines(resources) if replicas.world_size == 1 else [],
         "parameters": int(trained.count_params()),
         "samples_per_step": samples,
     }

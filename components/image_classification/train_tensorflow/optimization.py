@@ -1,13 +1,12 @@
 """The optimizer: AdamW for gradients that are summed over the replicas, its learning rate, and its precision."""
 
-from __future__ import annotations
-
-import math
 from argparse import Namespace
 from typing import Any
 
 import keras
 import tensorflow as tf
+
+from allranks_steps.schedule import Schedule
 
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 """Keras' policy for each precision. The weights stay float32."""
@@ -35,37 +34,24 @@ def automatic(*, scales_loss: bool = True) -> str:
 
 
 def set_precision(args: Namespace, *, scales_loss: bool = True) -> None:
-    """Let new models compute in the input `precision`, which is no longer "auto" then."""
+    """Set the precision of new models to the input `precision`, and resolve "auto"."""
     if args.precision == "auto":
         args.precision = automatic(scales_loss=scales_loss)
     keras.mixed_precision.set_global_policy(POLICIES[args.precision])
 
 
-class WarmUp(keras.optimizers.schedules.LearningRateSchedule):  # type: ignore[misc]  # Keras has no types
-    """A learning rate that rises linearly over warmup_steps and then follows a curve to the last step.
+class Rates(keras.optimizers.schedules.LearningRateSchedule):  # type: ignore[misc]  # Keras has no types
+    """The learning rate of each step, from a table, since a graph cannot call Python."""
 
-    kind: linear or cosine (to 0), constant_with_warmup, constant (without a warm-up)
-    """
-
-    def __init__(self, peak: float, kind: str, warmup_steps: int, total: int) -> None:
-        self.peak, self.kind, self.total = peak, kind, total
-        self.warmup_steps = 0 if kind == "constant" else warmup_steps
+    def __init__(self, rates: list[float]) -> None:
+        self.rates = rates
 
     def __call__(self, step: Any) -> Any:
         """Return the rate of a step, from 0."""
-        step = tf.cast(step, tf.float32)
-        rate = tf.constant(self.peak, tf.float32)
-        progress = tf.clip_by_value((step - self.warmup_steps) / max(1, self.total - self.warmup_steps), 0.0, 1.0)
-        if self.kind == "linear":
-            rate *= 1 - progress
-        elif self.kind == "cosine":
-            rate *= 0.5 * (1 + tf.cos(math.pi * progress))
-        if not self.warmup_steps:
-            return rate
-        return tf.where(step < self.warmup_steps, self.peak * (step + 1) / self.warmup_steps, rate)
+        return tf.gather(tf.constant(self.rates, tf.float32), tf.minimum(tf.cast(step, tf.int32), len(self.rates) - 1))
 
     def get_config(self) -> dict[str, Any]:
-        return {"peak": self.peak, "kind": self.kind, "warmup_steps": self.warmup_steps, "total": self.total}
+        return {"rates": self.rates}
 
 
 class SummedAdamW(keras.optimizers.AdamW):  # type: ignore[misc]  # Keras has no types
@@ -79,14 +65,14 @@ class SummedAdamW(keras.optimizers.AdamW):  # type: ignore[misc]  # Keras has no
 
 
 def make(args: Namespace, variables: list[Any], total: int) -> Any:
-    """Return the optimizer of these variables. Call it in the strategy's scope, since it makes its own there."""
-    warmup_steps = args.warmup_steps or round(args.warmup_ratio * total)
+    """Return the optimizer of these variables. Call it in the strategy's scope, in which it creates its variables."""
+    schedule = Schedule(args.lr_scheduler_type, total, args.warmup_steps or round(args.warmup_ratio * total))
     optimizer: Any = SummedAdamW(
-        WarmUp(args.learning_rate, args.lr_scheduler_type, warmup_steps, total),
+        Rates([args.learning_rate * schedule.factor(step) for step in range(total)]),
         weight_decay=args.weight_decay,
         global_clipnorm=args.max_grad_norm or None,
     )
-    # As the other trainings do: no decay of biases and of what normalises.
+    # As in the other trainings, biases and normalisation weights do not decay.
     optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
     if args.precision == "float16":
         scaling = keras.optimizers.LossScaleOptimizer if KERAS_3 else keras.mixed_precision.LossScaleOptimizer

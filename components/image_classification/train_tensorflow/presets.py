@@ -1,14 +1,12 @@
 """The architectures that can be trained by name. A new preset is one entry in `PRESETS`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import keras
 
-from allranks.errors import InputError, Problem
+from allranks_steps.messages import bad_input
 
 layers = keras.layers
 
@@ -87,13 +85,11 @@ def build(
     preset = PRESETS[name]
     channels, height, width = shape
     if (image_size or min(height, width)) < preset.smallest:
-        raise InputError(
-            Problem(
-                where="input image_size" if image_size else "input preset",
-                found=f"{name} with images of {image_size or height} x {image_size or width} pixels",
-                expected=f"a height and a width of at least {preset.smallest}",
-                fix="set image_size, to which the images are resized, or choose another preset",
-            )
+        raise bad_input(
+            "input image_size" if image_size else "input preset",
+            f"{name} with images of {image_size or height} x {image_size or width} pixels",
+            f"a height and a width of at least {preset.smallest}",
+            "set image_size, to which the images are resized, or choose another preset",
         )
     pixels = keras.Input((channels, height, width), dtype="uint8", name="pixels")
     # TensorFlow's convolutions on a CPU need the channels last.

@@ -1,8 +1,5 @@
 """The devices that share a training, under a tf.distribute strategy."""
 
-from __future__ import annotations
-
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,12 +8,9 @@ import tensorflow as tf
 
 from allranks.runtime.tensorflow import Training
 
-LONGEST = 16_384
-"""Bytes of the longest value that is broadcast."""
-
 
 class Replicas(ABC):
-    """Devices that compute the same step on other images. Every process must make the same calls.
+    """Devices that compute the same step on different images. Every process must make the same calls.
 
     name:         of the strategy
     saves_alone:  whether only the main process saves a checkpoint; otherwise saving is a collective
@@ -43,27 +37,15 @@ class Replicas(ABC):
 
     @abstractmethod
     def sum_gradients(self, gradients: list[Any]) -> list[Any]:
-        """Return gradients added up over the replicas. Call it on a replica."""
+        """Return the sum of gradients over the replicas. Call it on a replica."""
 
     @abstractmethod
     def total(self, values: Any) -> Any:
-        """Return values added up over the replicas. values: what `run` has returned"""
+        """Return the sum of values over the replicas. values: the result of `run`"""
 
     @abstractmethod
-    def start_alike(self, variables: Sequence[Any]) -> None:
-        """Give the variables the main process's values."""
-
-    def broadcast(self, value: Any) -> Any:
-        """Return the main process's value. value: what JSON can hold, up to some kilobytes"""
-        if self.world_size == 1:
-            return value
-        # The JSON as numbers, which the other processes leave 0, so that the sum is the main process's.
-        text = json.dumps(value).encode() if self.is_main else b""
-        if len(text) > LONGEST:
-            raise ValueError(f"a value of {len(text)} bytes is too long to broadcast, of at most {LONGEST}")
-        total = self._total_of_processes(tf.constant([*text, *[0] * (LONGEST - len(text))], tf.int32))
-        own_replicas = self.count // self.world_size
-        return json.loads(bytes(number // own_replicas for number in total.numpy().tolist()).rstrip(b"\0"))
+    def broadcast_variables(self, variables: Sequence[Any]) -> None:
+        """Set the variables to the main process's values."""
 
     def wait_for_all(self) -> None:
         """Wait until every process has called this."""
@@ -101,8 +83,8 @@ class MirroredReplicas(Replicas):
     def total(self, values: Any) -> Any:
         return self.strategy.reduce(tf.distribute.ReduceOp.SUM, values, axis=None)
 
-    def start_alike(self, variables: Sequence[Any]) -> None:
-        """The strategy has done so when it made the variables."""
+    def broadcast_variables(self, variables: Sequence[Any]) -> None:
+        """Do nothing: the strategy creates equal variables."""
 
     def _total_of_processes(self, own: tf.Tensor) -> tf.Tensor:
         return self.total(self.strategy.experimental_distribute_values_from_function(lambda _: own))
@@ -133,7 +115,7 @@ class HorovodReplicas(Replicas):
 
         return hvd.allreduce(values, op=hvd.Sum)
 
-    def start_alike(self, variables: Sequence[Any]) -> None:
+    def broadcast_variables(self, variables: Sequence[Any]) -> None:
         import horovod.tensorflow as hvd
 
         hvd.broadcast_variables(variables, root_rank=0)

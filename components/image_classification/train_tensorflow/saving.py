@@ -1,7 +1,5 @@
 """The trained model in MLflow's format, and the space for it and the checkpoints."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -9,11 +7,10 @@ from typing import Any
 
 import keras
 import numpy as np
-from replicas import Replicas
 
 from allranks.runtime.output_room import outputs_of_training, require_room
 from allranks_steps.images.prepared_images import Description
-from allranks_steps.models.new_model import new_model
+from allranks_steps.models.mlmodel import new_model
 
 
 def save(model: Any, description: Description, folder: Path, *, preset: str) -> None:
@@ -36,20 +33,15 @@ def save(model: Any, description: Description, folder: Path, *, preset: str) -> 
         )
 
 
-def check_room(args: Namespace, model: Any, optimizer: Any, replicas: Replicas | None = None) -> None:
-    """Raise InputError if the disks of the outputs have no room for them.
-
-    replicas: all processes raise the same error, so that each must call it; None if only one process trains
-    """
+def check_room(args: Namespace, model: Any, optimizer: Any) -> None:
+    """Raise InputError if the disks of the outputs, as this process sees them, have no room for them."""
     weights = _size(model.variables)
     checkpoint = weights + _size(optimizer.variables)
-    require_room(
-        outputs_of_training(args.model, weights, args.checkpoints, checkpoint, args.save_total_limit), replicas
-    )
+    require_room(outputs_of_training(args.model, weights, args.checkpoints, checkpoint, args.save_total_limit))
 
 
 def _size(variables: Any) -> int:
-    """Return the bytes of variables. Those of Keras 2's optimizers are a method."""
+    """Return the size of variables in bytes. variables: a method in Keras 2's optimizers"""
     found = variables() if callable(variables) else variables
     return sum(int(np.prod(variable.shape)) * _bytes(variable.dtype) for variable in found)
 

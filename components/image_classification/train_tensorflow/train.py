@@ -1,7 +1,5 @@
 """Train an image classifier with TensorFlow, on all workers of a launch or in one process."""
 
-from __future__ import annotations
-
 from loop import train
 from replicas import MirroredReplicas
 

@@ -1,7 +1,5 @@
 """Train an image classifier with TensorFlow and Horovod, on all ranks that mpirun has started or in one process."""
 
-from __future__ import annotations
-
 from loop import train
 from replicas import HorovodReplicas
 

@@ -1,7 +1,5 @@
 """Train an image classifier with TensorFlow's parameter servers: workers run steps asynchronously."""
 
-from __future__ import annotations
-
 from collections import deque
 from typing import Any
 
@@ -16,11 +14,11 @@ from saving import check_room
 from worker_data import check_shares, worker_data
 
 from allranks import runtime
-from allranks.errors import InputError, Problem
 from allranks.runtime import tensorflow
 from allranks.runtime.clean_exit import Evicted, Eviction
 from allranks_steps.history import History, peak_memory
 from allranks_steps.images.prepared_images import Images, read_checked
+from allranks_steps.messages import bad_input
 
 AHEAD = 4
 """Steps scheduled ahead for each worker, which keep it busy."""
@@ -111,13 +109,11 @@ def _finish(waiting: deque[Any], finish_one: Any) -> None:
 def check(training: tensorflow.Training) -> None:
     """Raise InputError if there is no parameter server."""
     if training.coordinator is None:
-        raise InputError(
-            Problem(
-                where="distribution",
-                found="no parameter server",
-                expected="the tensorflow distribution with at least 2 workers and 1 parameter server",
-                fix="set distribution.parameter_server_count, or use the component train_tensorflow",
-            )
+        raise bad_input(
+            "distribution",
+            "no parameter server",
+            "the tensorflow distribution with at least 2 workers and 1 parameter server",
+            "set distribution.parameter_server_count, or use the component train_tensorflow",
         )
 
 

@@ -1,6 +1,4 @@
-"""The images of a parameter server's worker, which reads them itself: its pipeline runs no Python."""
-
-from __future__ import annotations
+"""The images of a worker under parameter servers. Its pipeline reads them without Python code."""
 
 from pathlib import Path
 from typing import Any
@@ -8,17 +6,17 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from allranks.errors import InputError, Problem
 from allranks_steps.images.prepared_images import Images
+from allranks_steps.messages import bad_input
 
 SHUFFLED = 100_000
-"""Images that a worker chooses the next one from."""
+"""Size of a worker's shuffle buffer in images."""
 
 
 def worker_data(
     folder: Path, images: Images, batch: int, seed: int, *, shares: int, share: Any, horizontal_flip: bool
 ) -> tf.data.Dataset:
-    """Return endless batches of pixels and labels of one share of the images, in another order in each epoch.
+    """Return endless batches of pixels and labels of one share of the images, in a new order in each epoch.
 
     folder:        of the prepared images, at the same path on every instance
     shares, share: number of workers, and the number of this one, from 0, which may be a tensor: it reads the images
@@ -48,7 +46,7 @@ def check_shares(count: int, batch: int, workers: int) -> None:
     if count // workers < batch:
         found = f"{batch}, while each of {workers} workers has {count // workers} of the {count} images"
         fix = "give a smaller batch, fewer workers or more images"
-        raise InputError(Problem("input per_device_train_batch_size", found, "a batch that a share can fill", fix))
+        raise bad_input("input per_device_train_batch_size", found, "a batch that a share can fill", fix)
 
 
 def _records(file: Path, count: int, size: int) -> tf.data.Dataset:

@@ -1,7 +1,5 @@
 """Build a small Llama and its tokenizer from texts, and pre-train it for a number of steps on all ranks."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 
 import torch
@@ -10,8 +8,8 @@ from torch import Tensor
 from transformers import LlamaConfig, PreTrainedTokenizerFast, get_scheduler
 
 from allranks import runtime
-from allranks.errors import InputError, Problem
 from allranks_steps.finetuning import records
+from allranks_steps.messages import bad_input
 from allranks_steps.text.llama import Llama, configuration, save_network
 from allranks_steps.text.windows import divided
 
@@ -31,7 +29,7 @@ def create(ranks: runtime.Ranks) -> None:
     part = records.read(args.text, "text")
     if "text" not in part.column_names:
         found = f"the columns {', '.join(part.column_names)}"
-        raise InputError(Problem("input text", found, "the column text", "give JSONL files of objects with a text"))
+        raise bad_input("input text", found, "the column text", "give JSONL files of objects with a text")
     texts = list(map(str, part["text"]))
     tokenizer = train_tokenizer(texts, args.vocab_size)
     config = configure(args, tokenizer)
@@ -65,7 +63,7 @@ def configure(args: Namespace, tokenizer: PreTrainedTokenizerFast) -> LlamaConfi
     if args.max_seq_length > args.max_position_embeddings:
         found = f"{args.max_seq_length} tokens for {args.max_position_embeddings} positions"
         fix = "make it smaller, or max_position_embeddings larger"
-        raise InputError(Problem("input max_seq_length", found, "at most max_position_embeddings", fix))
+        raise bad_input("input max_seq_length", found, "at most max_position_embeddings", fix)
     return configuration(
         vocab_size=len(tokenizer),
         hidden_size=args.hidden_size,
@@ -89,7 +87,7 @@ def pretrain(model: Llama, stream: Tensor, args: Namespace, ranks: runtime.Ranks
     length = args.max_seq_length
     if len(stream) <= length:
         found = f"{length}, and {len(stream)} tokens of text"
-        raise InputError(Problem("input max_seq_length", found, "fewer than the tokens", "make it smaller"))
+        raise bad_input("input max_seq_length", found, "fewer than the tokens", "make it smaller")
     training = ranks.strategy.prepare(
         model,
         torch.optim.AdamW(model.parameters(), lr=args.learning_rate, weight_decay=0.01),

@@ -1,7 +1,5 @@
 """Evaluate a language model on prepared text, on all ranks."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any
@@ -9,9 +7,9 @@ from typing import Any
 import torch
 
 from allranks import runtime
-from allranks.errors import InputError, Problem
 from allranks_steps.json_files import write_json
-from allranks_steps.text import causal_model
+from allranks_steps.messages import bad_input
+from allranks_steps.text import model_folder
 from allranks_steps.text.prepared_text import read_description, read_tokenizer, read_tokens
 from allranks_steps.text.scoring import score, summarize
 from allranks_steps.text.windows import Scored
@@ -23,7 +21,7 @@ def evaluate(ranks: runtime.Ranks) -> None:
     tokens = read_tokens(args.data, description, args.split)
     if len(tokens) < 2:
         found = f"{len(tokens)} token(s) in the split {args.split}"
-        raise InputError(Problem("input data", found, "at least two", "give more text to prepare_text"))
+        raise bad_input("input data", found, "at least two", "give more text to prepare_text")
     model = load(args.model, args.data, getattr(torch, args.precision)).to(ranks.device)
     examples = Scored(tokens, model.config.max_position_embeddings)
     table = score(model, examples, args.per_device_eval_batch_size, ranks.device)
@@ -47,19 +45,17 @@ def evaluate(ranks: runtime.Ranks) -> None:
 
 
 def load(folder: Path, data: Path, dtype: torch.dtype) -> Any:
-    """Load the model. Raise InputError if there is none, or its tokenizer is not that of the data."""
-    found, tokenizer = causal_model.open_causal(folder, "model")
+    """Load the model. Raise InputError if it is missing, or its tokenizer differs from that of the data."""
+    found, tokenizer = model_folder.open_causal(folder, "model")
     known, used = tokenizer.get_vocab(), read_tokenizer(data).get_vocab()
     if known != used:
-        raise InputError(
-            Problem(
-                where="input model",
-                found=f"a tokenizer of {len(known)} tokens, and another one of {len(used)} in the data",
-                expected="text that was prepared with the model's own tokenizer",
-                fix="give the text that the model was trained on, or its tokenizer.json to prepare_text",
-            )
+        raise bad_input(
+            "input model",
+            f"a tokenizer of {len(known)} tokens, and another one of {len(used)} in the data",
+            "text that was prepared with the model's own tokenizer",
+            "give the text that the model was trained on, or its tokenizer.json to prepare_text",
         )
-    return causal_model.load(found, dtype)
+    return model_folder.load_causal(found, dtype)
 
 
 if __name__ == "__main__":

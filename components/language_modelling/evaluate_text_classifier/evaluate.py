@@ -1,12 +1,12 @@
-"""Score a text classifier on labelled texts, each rank a part of them, and count each text once."""
+"""Score a text classifier on labelled texts, divided over the ranks. Each text is counted once."""
 
-from __future__ import annotations
+from sklearn.metrics import confusion_matrix
 
 from allranks import runtime
 from allranks_steps.finetuning import classified_texts, classifier, records
 from allranks_steps.finetuning.classified_texts import Columns
-from allranks_steps.finetuning.classifier_scores import confusion, metrics, predict
-from allranks_steps.json_files import write_json
+from allranks_steps.finetuning.classifier import metrics, predict
+from allranks_steps.json_files import confusion_document, write_json
 from allranks_steps.text.model_folder import open_model
 
 
@@ -28,7 +28,7 @@ def evaluate(ranks: runtime.Ranks) -> None:
     write_json(args.metrics / "metrics.json", found)
     ranks.metrics.log(found, step=0)
     if names is not None:
-        matrix = confusion(table, labels, names)
+        matrix = confusion_document(confusion_matrix(labels, table[:, 0], labels=range(len(names))), names)
         write_json(args.metrics / "confusion_matrix.json", matrix)
         ranks.metrics.log_dict(matrix, "confusion_matrix.json")
     print(", ".join(f"{name} {value:.4g}" for name, value in found.items()))

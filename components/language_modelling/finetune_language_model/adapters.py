@@ -1,6 +1,4 @@
-"""Low-rank adapters: which layers get one, how many weights are trained, and merging."""
-
-from __future__ import annotations
+"""Low-rank adapters: configuration, quantization, and the number of trained weights."""
 
 import importlib.util
 from argparse import Namespace
@@ -13,7 +11,8 @@ from transformers import BitsAndBytesConfig
 from transformers.pytorch_utils import Conv1D
 
 from allranks import runtime
-from allranks.errors import InputError, Problem
+from allranks.errors import Problem
+from allranks_steps.messages import bad_input
 
 ALL_LINEAR = "all-linear"
 
@@ -30,30 +29,17 @@ def config(args: Namespace) -> LoraConfig:
     )
 
 
-def check(lora_r: int, target_modules: str, model: Any) -> None:
-    """Raise InputError if the model has no linear layer of a given name, or one that is smaller than the rank.
-
-    lora_r, target_modules: the inputs
-    """
-    head = model.get_output_embeddings()
-    kinds = (nn.Linear, Conv1D)  # GPT-2 has the other kind
-    layers = {
-        name: module for name, module in model.named_modules() if isinstance(module, kinds) and module is not head
-    }
-    known = sorted({name.rpartition(".")[2] for name in layers})
-    names = _names(target_modules)
-    targets = dict(layers)
-    if names != [ALL_LINEAR]:
-        unknown = [name for name in names if not any(_matches(layer, name) for layer in layers)]
-        if unknown:
-            found = f"{', '.join(unknown)}, which this model does not have"
-            expected = f"{ALL_LINEAR}, or names among {', '.join(known)}"
-            raise InputError(Problem("input target_modules", found, expected, "correct the names"))
-        targets = {layer: module for layer, module in layers.items() if any(_matches(layer, name) for name in names)}
-    layer, shape = min(((name, _shape(module)) for name, module in targets.items()), key=lambda item: min(item[1]))
-    if lora_r > min(shape):
-        found = f"rank {lora_r} for {layer} of {shape[0]} x {shape[1]}"
-        raise InputError(Problem("input lora_r", found, f"at most {min(shape)}", "make it smaller"))
+def check(target_modules: str, model: Any) -> None:
+    """Raise InputError if the model has no linear layer of a given name. target_modules: the input"""
+    # GPT-2 has the other kind.
+    layers = {name for name, module in model.named_modules() if isinstance(module, (nn.Linear, Conv1D))}
+    names = [name for name in _names(target_modules) if name != ALL_LINEAR]
+    unknown = [name for name in names if not any(f".{layer}".endswith(f".{name}") for layer in layers)]
+    if unknown:
+        found = f"{', '.join(unknown)}, which this model does not have"
+        known = ", ".join(sorted({layer.rpartition(".")[2] for layer in layers}))
+        expected = f"{ALL_LINEAR}, or names among {known}"
+        raise bad_input("input target_modules", found, expected, "correct the names")
 
 
 def quantization(dtype: torch.dtype) -> BitsAndBytesConfig:
@@ -64,7 +50,7 @@ def quantization(dtype: torch.dtype) -> BitsAndBytesConfig:
 
 
 def check_quantization(ranks: runtime.Ranks, strategy: str) -> list[Problem]:
-    """Return why QLoRA cannot run here."""
+    """Return the problem if QLoRA cannot run here."""
     missing = []
     if ranks.device.type != "cuda":
         missing.append("a GPU for each rank")
@@ -79,7 +65,7 @@ def check_quantization(ranks: runtime.Ranks, strategy: str) -> list[Problem]:
 
 
 def trained_share(model: nn.Module) -> tuple[int, int]:
-    """Return the number of weights that are trained, and of all weights. Shards count in full."""
+    """Return the number of trained weights, and of all weights, also if they are sharded."""
     # ZeRO 3 leaves an empty tensor in place of a parameter, with the real size beside it.
     sizes = [(getattr(weights, "ds_numel", weights.numel()), weights.requires_grad) for weights in model.parameters()]
     return sum(size for size, trained in sizes if trained), sum(size for size, _ in sizes)
@@ -87,12 +73,3 @@ def trained_share(model: nn.Module) -> tuple[int, int]:
 
 def _names(target_modules: str) -> list[str]:
     return [name.strip() for name in target_modules.split(",")]
-
-
-def _shape(layer: Any) -> tuple[int, int]:
-    # The weights of a quantized layer are packed.
-    return (layer.in_features, layer.out_features) if isinstance(layer, nn.Linear) else tuple(layer.weight.shape)
-
-
-def _matches(layer: str, name: str) -> bool:
-    return layer == name or layer.endswith(f".{name}")

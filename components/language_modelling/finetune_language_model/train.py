@@ -1,7 +1,5 @@
 """Fine-tune a causal language model with Transformers, PEFT and TRL, on all ranks."""
 
-from __future__ import annotations
-
 import shutil
 from argparse import Namespace
 from typing import Any
@@ -10,7 +8,7 @@ import adapters
 import torch
 from datasets import Dataset
 from peft import PeftModel
-from trainers import trainer_of
+from trainers import create_trainer
 from transformers import PrinterCallback, Trainer, TrainingArguments
 
 from allranks import runtime
@@ -19,7 +17,8 @@ from allranks.runtime.output_room import full_output_refused
 from allranks_steps.finetuning import records, tokens, trainer_settings, training
 from allranks_steps.finetuning.progress import Progress
 from allranks_steps.history import describe
-from allranks_steps.text import causal_model
+from allranks_steps.messages import bad_input
+from allranks_steps.text import model_folder
 from allranks_steps.text.mlflow_model import GENERATION, LANGUAGE_MODEL, write_mlflow_model
 from allranks_steps.text.model_folder import ADAPTER, WITHIN, ModelFolder
 from allranks_steps.text.scoring import Record
@@ -28,7 +27,7 @@ from allranks_steps.text.scoring import Record
 def train(ranks: runtime.Ranks) -> None:
     args = trainer_settings.resolved(ranks)
     check(args, ranks)
-    folder, tokenizer = causal_model.open_causal(args.base_model, "base_model", args.max_seq_length)
+    folder, tokenizer = model_folder.open_causal(args.base_model, "base_model", args.max_seq_length)
 
     settings = trainer_settings.keywords(args, ranks)
     # Before the model is loaded: with ZeRO 3 its weights are then divided among the ranks as they are read.
@@ -37,11 +36,11 @@ def train(ranks: runtime.Ranks) -> None:
     train_dataset, eval_dataset = data(args, tokenizer, plain)
     model = load(folder, args, ranks)
     if args.method != "full":
-        adapters.check(args.lora_r, args.target_modules, model)
+        adapters.check(args.target_modules, model)
 
     samples = trainer_settings.step_size(args, ranks)
     progress = Progress(ranks, args.save_total_limit, "example", samples)
-    kind, config = trainer_of(args, settings)
+    kind, config = create_trainer(args, settings)
     trainer = kind(
         model,
         args=config,
@@ -93,12 +92,12 @@ def data(args: Namespace, tokenizer: Any, settings: TrainingArguments) -> tuple[
 
 def examples(part: Dataset, parameter: str, args: Namespace, tokenizer: Any, settings: TrainingArguments) -> Dataset:
     """Return tokens for supervised fine-tuning, or records as TRL expects preferences. Raise InputError."""
-    columns = tokens.columns_of(part.column_names)
+    columns = tokens.example_columns(part.column_names)
     is_preference = columns == tokens.PREFERENCE
     if is_preference != (args.objective == "dpo"):
         expected = "chosen and rejected for dpo; messages, text, or prompt and completion for sft"
         found = f"the columns {', '.join(part.column_names)} in {parameter}"
-        raise InputError(Problem("input objective", f"{args.objective}, and {found}", expected, "change one of both"))
+        raise bad_input("input objective", f"{args.objective}, and {found}", expected, "change one of both")
     tokenizing = tokens.Tokenizing(tokenizer, args.max_seq_length, args.completion_only_loss)
 
     def checked(record: Record, number: int) -> Record:
@@ -112,7 +111,7 @@ def examples(part: Dataset, parameter: str, args: Namespace, tokenizer: Any, set
         result = records.convert(part, tokenizing, ("input_ids", "labels")).filter(tokens.scored)
     if not len(result):
         found = f"{args.max_seq_length}, after which no token of any record in {parameter} is scored"
-        raise InputError(Problem("input max_seq_length", found, "longer than the prompts", "make it larger"))
+        raise bad_input("input max_seq_length", found, "longer than the prompts", "make it larger")
     return result
 
 
@@ -124,11 +123,12 @@ def load(folder: ModelFolder, args: Namespace, ranks: runtime.Ranks) -> Any:
         options["quantization_config"] = adapters.quantization(dtype)
     if args.strategy == "ddp" and ranks.device.type == "cuda":
         options["device_map"] = {"": ranks.device}
-    return causal_model.load(folder, dtype, **options)
+    return model_folder.load_causal(folder, dtype, **options)
 
 
 def saved_precision(args: Namespace) -> str:
-    """Return the precision of the weights that are written. DeepSpeed writes those of a step, not its float32 copy."""
+    """Return the precision of the weights that are written. DeepSpeed writes the weights of the forward pass, not its
+    float32 copy."""
     return "float32" if args.method == "full" and args.strategy != "deepspeed" else str(args.precision)
 
 
@@ -155,11 +155,11 @@ def merged(trainer: Trainer, folder: ModelFolder, args: Namespace) -> Any:
     """Return the base model with the adapter added to its weights. Called on rank 0 only."""
     if args.method == "lora" and args.strategy == "ddp":
         return trainer.accelerator.unwrap_model(trainer.model, keep_torch_compile=False).merge_and_unload()
-    # The weights in memory are shards, or have four bits: take the original ones, on the CPU.
+    # The weights in memory are shards, or have four bits. The original ones are merged on the CPU.
     from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
     unset_hf_deepspeed_config()  # it would divide the weights among ranks that do not take part
-    base = causal_model.load(folder, getattr(torch, args.precision))
+    base = model_folder.load_causal(folder, getattr(torch, args.precision))
     return PeftModel.from_pretrained(base, args.adapter).merge_and_unload()
 
 

@@ -1,7 +1,5 @@
 """TRL's trainers, with evaluations of all held-out examples."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +15,7 @@ class ExactSFTTrainer(ExactTrainer, SFTTrainer):  # type: ignore[misc]  # TRL is
     """Trains on examples of input_ids and labels. Evaluates each held-out token once."""
 
     def _send_telemetry(self) -> None:
-        """Do not tell TRL's developers about the training, as TRL does by default."""
+        """Disable the telemetry that TRL sends by default."""
 
     def figures(self, examples: Sequence[Record]) -> dict[str, float]:
         return summarize(score(self.model, examples, self.args.per_device_eval_batch_size, self.args.device, self.poll))
@@ -25,13 +23,13 @@ class ExactSFTTrainer(ExactTrainer, SFTTrainer):  # type: ignore[misc]  # TRL is
 
 class WholeDPOTrainer(DPOTrainer):  # type: ignore[misc]  # TRL is untyped here
     """Trains by direct preference optimization (Rafailov et al. 2023, arXiv:2305.18290). Evaluates all held-out pairs.
-    The Trainer leaves out the last ones in evaluation, too, if it does so in training.
+    The Trainer itself drops the last pairs in evaluation, too, if it does so in training.
 
-    Where they do not fill a batch on every rank, a few are counted twice: evaluate_finetuned_language_model is exact.
+    If they do not fill a batch on every rank, a few are counted twice. evaluate_finetuned_language_model is exact.
     """
 
     def _send_telemetry(self) -> None:
-        """Do not tell TRL's developers about the training, as TRL does by default."""
+        """Disable the telemetry that TRL sends by default."""
 
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """Return what TRL returns: loss, rewards, their margins and their accuracy, each with the prefix; {} after an
@@ -45,7 +43,7 @@ class WholeDPOTrainer(DPOTrainer):  # type: ignore[misc]  # TRL is untyped here
             self.args.dataloader_drop_last = True
 
 
-def trainer_of(args: Namespace, settings: dict[str, Any]) -> tuple[type[ExactSFTTrainer | WholeDPOTrainer], Any]:
+def create_trainer(args: Namespace, settings: dict[str, Any]) -> tuple[type[ExactSFTTrainer | WholeDPOTrainer], Any]:
     """Return the class of the trainer, and its arguments.
 
     settings: keyword arguments of TrainingArguments

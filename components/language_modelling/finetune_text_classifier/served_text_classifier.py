@@ -1,6 +1,4 @@
-"""What MLflow loads: a classifier of texts. It needs no file but those of the model."""
-
-from __future__ import annotations
+"""The text classifier that MLflow serves. It needs only the model's files."""
 
 from typing import Any
 

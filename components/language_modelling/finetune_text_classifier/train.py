@@ -1,7 +1,5 @@
 """Fine-tune a model to classify texts or pairs of texts, or to predict a number, on all ranks."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ from allranks.errors import InputError
 from allranks.runtime.output_room import full_output_refused
 from allranks_steps.finetuning import classified_texts, classifier, records, trainer_settings, training
 from allranks_steps.finetuning.classified_texts import Columns
-from allranks_steps.finetuning.classifier_scores import metrics, predict
+from allranks_steps.finetuning.classifier import metrics, predict
 from allranks_steps.finetuning.progress import Progress
 from allranks_steps.history import describe
 from allranks_steps.text.mlflow_model import write_mlflow_model
@@ -22,7 +20,7 @@ from allranks_steps.text.model_folder import WITHIN, open_model
 
 
 class ExactTrainer(training.ExactTrainer):
-    """Evaluates each held-out text once, by the figures of `classifier_scores.metrics`."""
+    """Evaluates each held-out text once, by the figures of `classifier.metrics`."""
 
     def figures(self, examples: Any) -> dict[str, float]:
         size, tokenizer = self.args.per_device_eval_batch_size, self.processing_class

@@ -1,7 +1,5 @@
 """The documentation of Python's standard library, read from its sources without importing them."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import sysconfig
@@ -9,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from allranks.errors import InputError, Problem
+from allranks_steps.messages import bad_input
 
 LIBRARY = Path(sysconfig.get_path("stdlib"))
 
@@ -33,24 +31,22 @@ class Documented:
 
 
 def read(packages: Sequence[str]) -> list[Documented]:
-    """Return the public names of these packages that are documented, in the order of their names.
+    """Return the documented public names of these packages, sorted.
 
-    Raise InputError if there is no such package, or it documents nothing.
+    Raise InputError if a package does not exist or has no documentation.
     """
     found: dict[str, Documented] = {}
     for package in packages:
         files = _files(package)
         if not files:
             fix = "name packages of the standard library"
-            raise InputError(Problem("input packages", f"{LIBRARY} has no package {package!r}", fix=fix))
+            raise bad_input("input packages", f"{LIBRARY} has no package {package!r}", fix=fix)
         before = len(found)
         for file in files:
             for documented in _read_file(file, package):
                 found.setdefault(documented.name, documented)
         if len(found) == before:
-            raise InputError(
-                Problem("input packages", f"no docstring in {package!r}", fix="name packages that have some")
-            )
+            raise bad_input("input packages", f"no docstring in {package!r}", fix="name packages that have some")
     return [found[name] for name in sorted(found)]
 
 

@@ -1,7 +1,5 @@
 """Write the documentation as data for fine-tuning: texts, conversations, preferences, labelled texts."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Sequence
@@ -15,7 +13,7 @@ Record = dict[str, Any]
 
 
 def main() -> None:
-    """Write the records of a kind. The same seed holds out the same names, whatever the kind."""
+    """Write the records of a kind. The same seed holds out the same names for every kind."""
     args = arguments()
     names = read([name for name in map(str.strip, args.packages.split(",")) if name])
     random.Random(args.seed).shuffle(names)
@@ -59,7 +57,7 @@ def conversations(name: Documented) -> list[Record]:
 
 
 def preference(name: Documented, other: Documented) -> Record:
-    """Return a question with the right answer, and as the worse one an evasion that names another documentation."""
+    """Return a question with the right answer, and an evasive answer about another name as the rejected one."""
     question = {"role": "user", "content": f"What does {name.name} do?"}
     chosen = {"role": "assistant", "content": f"{name.name} is a {name.kind}. {name.summary}"}
     rejected = {"role": "assistant", "content": f"I do not know. Perhaps: {other.summary}"}

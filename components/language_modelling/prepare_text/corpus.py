@@ -4,8 +4,6 @@ Files are read in pieces of whole lines, so that no process holds more than a fe
 large file.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sysconfig
@@ -14,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError
+from allranks_steps.messages import bad_input
 
 STDLIB = "stdlib"
 PIECE_BYTES = 4 << 20
@@ -65,7 +64,7 @@ class Corpus:
         return sum(min(piece.end, piece.size) - piece.start for piece in self.pieces)
 
     def units(self) -> list[tuple[Piece, ...]]:
-        """Return the pieces in groups of about PIECE_BYTES: what a worker processes at once."""
+        """Return the pieces in groups of about PIECE_BYTES, each of which a worker processes at once."""
         groups: list[tuple[Piece, ...]] = []
         group: list[Piece] = []
         size = 0
@@ -80,19 +79,24 @@ class Corpus:
 
 @dataclass
 class Reader:
-    """Read the documents of pieces. skipped: the number of files, or pieces of large files, that are no text."""
+    """Read the documents of pieces.
 
-    corpus: Corpus
+    root, text_field: of the corpus
+    skipped: number of files, or pieces of large files, that are not text
+    """
+
+    root: Path
+    text_field: str
     skipped: Counter[str] = field(default_factory=Counter)
 
     def documents(self, piece: Piece) -> Iterator[Document]:
         """Yield the documents of a piece. Raise InputError if a line of JSON Lines has no text."""
-        file = self.corpus.root / piece.path
+        file = self.root / piece.path
         try:
             lines = list(_lines(file, piece))
         except OSError as error:
             found = f"{file} cannot be read ({error.strerror})"
-            raise InputError(Problem("input folder", found, fix="make it readable, or leave it out")) from None
+            raise bad_input("input folder", found, fix="make it readable, or leave it out") from None
         if piece.path.endswith(JSON_LINES):
             for offset, line in lines:
                 if line.strip():
@@ -105,7 +109,7 @@ class Reader:
             self.skipped["binary" if text is None else "empty"] += 1
 
     def _field(self, file: Path, offset: int, line: bytes) -> str:
-        name = self.corpus.text_field
+        name = self.text_field
         try:
             text = json.loads(line)[name]
         except (ValueError, KeyError, TypeError) as error:
@@ -116,7 +120,7 @@ class Reader:
             found = f"{name!r} is a {type(text).__name__}, not a string"
         found = f"{file}, the line at byte {offset:,}: {found}"
         fix = "give the key of the text, and lines that are JSON objects"
-        raise InputError(Problem("input text_field", found, fix=fix)) from None
+        raise bad_input("input text_field", found, fix=fix) from None
 
 
 def find(folder: Path | None, pattern: str, text_field: str = "text") -> Corpus:
@@ -127,7 +131,7 @@ def find(folder: Path | None, pattern: str, text_field: str = "text") -> Corpus:
     root = Path(sysconfig.get_path("stdlib")) if folder is None else folder
     if not root.is_dir():
         fix = "give a folder with text files"
-        raise InputError(Problem("input folder", f"{root} is not a folder", fix=fix))
+        raise bad_input("input folder", f"{root} is not a folder", fix=fix)
     pieces: list[Piece] = []
     for file in _files(root, pattern, sources_only=folder is None):
         size, path = file.stat().st_size, file.relative_to(root).as_posix()
@@ -141,7 +145,7 @@ def find(folder: Path | None, pattern: str, text_field: str = "text") -> Corpus:
 def no_text(root: Path, pattern: str, which: str) -> InputError:
     """Return the InputError for a folder without text. which: of the files that match"""
     found = f"{root}: of the files that match {pattern!r}, {which}"
-    return InputError(Problem("input folder", found, fix="give text files in UTF-8"))
+    return bad_input("input folder", found, fix="give text files in UTF-8")
 
 
 def hashed(key: str, seed: int) -> int:
@@ -154,7 +158,7 @@ def _files(root: Path, pattern: str, *, sources_only: bool) -> Iterator[Path]:
         files = sorted(root.glob(pattern))
     except (ValueError, NotImplementedError) as error:
         found = f"{pattern!r} is not a glob ({error})"
-        raise InputError(Problem("input pattern", found, fix="give one such as **/*.txt")) from None
+        raise bad_input("input pattern", found, fix="give one such as **/*.txt") from None
     for file in files:
         parts = file.relative_to(root).parts
         if any(part.startswith(".") for part in parts) or not file.is_file():

@@ -1,7 +1,5 @@
 """Read text files and write the folder of prepared text."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator
@@ -16,15 +14,15 @@ from numpy.typing import NDArray
 from shard_writer import ShardWriter
 from tokenizers import Tokenizer
 
-from allranks.errors import InputError, Problem
 from allranks.runtime import arguments
+from allranks_steps.messages import bad_input
 from allranks_steps.text.prepared_text import DESCRIPTION, SPLITS, TOKENIZER, Description, write_description
 
 LEARNED_FROM = 4_000_000
 """Number of characters to learn merges from: more text takes longer and changes few merges."""
 
 PIECE_SHARE = LEARNED_FROM // 64
-"""Maximum number of characters to learn from in one piece, so that a few long files do not decide."""
+"""Maximum number of characters to learn from in one piece, so that a few long files do not dominate."""
 
 
 def main() -> None:
@@ -38,8 +36,8 @@ def main() -> None:
 
 
 def prepare(args: Namespace) -> Description:
-    """Divide and tokenize the texts, and write them to the output. Raise InputError, and leave no files, if they cannot
-    be used."""
+    """Divide and tokenize the texts, and write them to the output. Raise InputError, and leave no files, if the texts
+    cannot be used."""
     found = corpus.find(args.folder, args.pattern, args.text_field)
     limit = _limit(found, args)
     if args.tokenizer is not None:
@@ -66,7 +64,7 @@ def _limit(found: Corpus, args: Namespace) -> int:
     It is the fraction of all hashes, except in a corpus of so few documents that one split would be empty.
     """
     limit = int(args.validation_fraction * HASHES)
-    reader, lowest, highest, first = Reader(found), HASHES, -1, ""
+    reader, lowest, highest, first = Reader(found.root, found.text_field), HASHES, -1, ""
     for document in (document for piece in found.pieces for document in reader.documents(piece)):
         place, first = hashed(document.key, args.seed), first or document.key
         lowest, highest = min(lowest, place), max(highest, place)
@@ -76,7 +74,7 @@ def _limit(found: Corpus, args: Namespace) -> int:
         raise corpus.no_text(found.root, args.pattern, f"{reader.skipped.total()} without text")
     if lowest == highest:
         fix = "give at least two: one is kept for validation"
-        raise InputError(Problem("input folder", f"{first} is the only text", fix=fix))
+        raise bad_input("input folder", f"{first} is the only text", fix=fix)
     return min(max(limit, lowest + 1), highest)
 
 
@@ -86,8 +84,8 @@ def _write(args: Namespace, found: Corpus, tokenizer: Tokenizer, end: int, limit
     writers = {split: ShardWriter(args.text, split, dtype, args.shard_tokens) for split in SPLITS}
     counts = {split: np.zeros(size, np.int64) for split in SPLITS}
     bytes_, documents, skipped = Counter[str](), Counter[str](), Counter[str]()
-    task = encoding.Task(found, tokenizer.to_str(), end, args.seed, limit)
-    for part in encoding.encoded(task, args.num_workers):
+    task = encoding.Task(tokenizer.to_str(), end, args.seed, limit)
+    for part in encoding.encoded(found, task, args.num_workers):
         for split, tokens in part.tokens.items():
             writers[split].append(tokens)
             counts[split] += np.bincount(tokens, minlength=size)
@@ -114,7 +112,7 @@ def _write(args: Namespace, found: Corpus, tokenizer: Tokenizer, end: int, limit
 
 def _sample(found: Corpus, seed: int, limit: int) -> Iterator[str]:
     """Yield about LEARNED_FROM characters of training documents, from pieces that the seed chooses."""
-    remaining, reader = LEARNED_FROM, Reader(found)
+    remaining, reader = LEARNED_FROM, Reader(found.root, found.text_field)
     for piece in sorted(found.pieces, key=lambda piece: hashed(f"{piece.path}@{piece.start}", seed)):
         share = min(PIECE_SHARE, remaining)
         for document in reader.documents(piece):

@@ -1,7 +1,5 @@
 """Write the tokens of a split to files of a fixed number of tokens."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import IO, Any

@@ -1,7 +1,5 @@
 """The tokenizer: a byte-level BPE tokenizer that is trained on the corpus, or an existing one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import ByteLevelBPETokenizer, Tokenizer
 
-from allranks.errors import InputError, Problem
+from allranks_steps.messages import bad_input
 
 END = "<|end|>"
 """The end token of a tokenizer that is trained here."""
@@ -26,9 +24,7 @@ def train(texts: Iterable[str], vocabulary_size: int) -> Tokenizer:
     size = tokenizer.get_vocab_size()
     if size < vocabulary_size:
         found = f"{vocabulary_size}, and the training files give {size} tokens"
-        raise InputError(
-            Problem("input vocabulary_size", found, f"at most {size}", "make it smaller, or give more text")
-        )
+        raise bad_input("input vocabulary_size", found, f"at most {size}", "make it smaller, or give more text")
     return Tokenizer.from_str(tokenizer.to_str())
 
 
@@ -39,7 +35,7 @@ def read(file: Path) -> Tokenizer:
         return Tokenizer.from_file(str(path))
     except Exception as error:  # `tokenizers` raises nothing more specific
         found = f"{path} is not a tokenizer.json of the library tokenizers ({error})"
-        raise InputError(Problem("input tokenizer", found)) from None
+        raise bad_input("input tokenizer", found) from None
 
 
 def vocabulary_size(tokenizer: Tokenizer) -> int:
@@ -55,7 +51,7 @@ def end_token(tokenizer: Tokenizer, name: str | None = None) -> int:
         if number is not None:
             return number
     found = f"the tokenizer has no {' or '.join(names)}"
-    raise InputError(Problem("input end_token", found, fix="give the name of a token that ends a text"))
+    raise bad_input("input end_token", found, fix="give the name of a token that ends a text")
 
 
 def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> list[NDArray[Any]]:

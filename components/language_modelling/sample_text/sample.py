@@ -1,6 +1,4 @@
-"""Let a language model continue a prompt, and write the texts to a file and to the log."""
-
-from __future__ import annotations
+"""Generate continuations of a prompt, and write them to a file and to the log."""
 
 import mlflow.pyfunc
 import torch

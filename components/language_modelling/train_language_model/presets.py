@@ -1,7 +1,5 @@
 """Model sizes from 3 million to 7 billion parameters, with the learning rate that suits them."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from dataclasses import dataclass
 
@@ -58,7 +56,7 @@ def config(args: Namespace, vocabulary_size: int, end: int) -> LlamaConfig:
 
     Unless it is given, intermediate_size follows hidden_size, and num_key_value_heads follows num_attention_heads.
 
-    end: id of the token that ends a text, and that the next one starts after
+    end: id of the token between texts
 
     Raise InputError if the dimensions do not fit together.
     """

@@ -1,7 +1,5 @@
 """The trained model in Transformers' format, within an MLflow model that continues prompts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,6 +1,4 @@
-"""What a training starts with: the inputs in effect, and the model's configuration and weights."""
-
-from __future__ import annotations
+"""Resolve the inputs of a training, and create its model."""
 
 from argparse import Namespace
 from collections.abc import Callable
@@ -15,6 +13,7 @@ from transformers import LlamaConfig
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
+from allranks_steps.messages import bad_input
 from allranks_steps.text import model_folder
 from allranks_steps.text.llama import Llama
 from allranks_steps.text.prepared_text import Description
@@ -25,7 +24,7 @@ DEFAULTS = {
     "max_grad_norm": 1.0,
     "precision": "auto",
 }
-"""Defaults of the inputs that have none in the component, because DeepSpeed's file may set them."""
+"""Defaults of inputs without a default in the component, because DeepSpeed's file may set them."""
 
 
 def config(args: Namespace, data: Description, tokenizer: Tokenizer) -> LlamaConfig:
@@ -39,7 +38,7 @@ def config(args: Namespace, data: Description, tokenizer: Tokenizer) -> LlamaCon
     found, own = model_folder.read_config(folder), model_folder.read_tokenizer(folder)
     if found.model_type != "llama":
         fix = "give a model of the type llama"
-        raise InputError(Problem("input initial_model", f"the model_type is {found.model_type}", "llama", fix))
+        raise bad_input("input initial_model", f"the model_type is {found.model_type}", "llama", fix)
     problems = [
         Problem(
             f"input {name}",
@@ -93,11 +92,11 @@ def build(config: LlamaConfig, initial_model: Path | None) -> Callable[[], Llama
 
 
 def _unusable(found: str) -> InputError:
-    return InputError(Problem("input initial_model", found, "the output `model` of a training", "train it again"))
+    return bad_input("input initial_model", found, "the output `model` of a training", "train it again")
 
 
 def resolved(args: Namespace, world_size: int) -> Namespace:
-    """Return the inputs with the values of DeepSpeed's file, and with the defaults of inputs that are in neither.
+    """Return the inputs with the values of DeepSpeed's file, and with defaults for missing inputs.
 
     Raise InputError.
     """
@@ -114,4 +113,4 @@ def check_resumed(step: int, total: int, max_steps: int) -> None:
     if step > total:
         where = "input max_steps" if max_steps > 0 else "input num_train_epochs"
         found = f"{total} steps, and the checkpoint to resume from has {step}"
-        raise InputError(Problem(where, found, f"at least {step} steps", "train longer, or start without checkpoints"))
+        raise bad_input(where, found, f"at least {step} steps", "train longer, or start without checkpoints")

@@ -1,6 +1,4 @@
-"""Model FLOPs utilization: the floating-point operations that a training needs, over those that its devices can do."""
-
-from __future__ import annotations
+"""Model FLOPs utilization: the floating-point operations of a training, divided by the peak of its devices."""
 
 import torch
 from transformers import LlamaConfig
@@ -19,8 +17,8 @@ PEAK_TFLOPS = {
     "V100": 125.0,
     "T4": 65.0,
 }
-"""Dense matrix products a second in 16 bits, in units of 10^12, by a part of the name that CUDA gives a GPU. The first
-match counts. From NVIDIA's data sheets of these GPUs, in which the figures of Hopper and later, A10, L4 and L40S with
+"""Dense matrix products a second in 16 bits, in units of 10^12, by a part of CUDA's name of the GPU. The first match
+counts. From NVIDIA's data sheets of these GPUs, in which the figures of Hopper and later, A10, L4 and L40S with
 sparsity are twice as high."""
 
 FULL_TF32 = 0.5

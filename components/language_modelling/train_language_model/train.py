@@ -1,7 +1,5 @@
 """Train a Llama on all ranks, by the chosen strategy and under any launch."""
 
-from __future__ import annotations
-
 import start
 import torch
 import training_data

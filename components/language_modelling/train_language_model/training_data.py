@@ -1,14 +1,12 @@
 """The size of the prepared text for a training, and the loss on its validation part."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch
 from torch import nn
 
 from allranks import runtime
-from allranks.errors import InputError, Problem
+from allranks_steps.messages import bad_input
 from allranks_steps.text.windows import Windows, divided
 
 
@@ -16,26 +14,22 @@ def require_batch(windows: Windows, batch_size: int, world_size: int) -> None:
     """Raise InputError if the windows do not fill one batch of every rank. batch_size: of one rank."""
     if len(windows) < batch_size * world_size:
         tokens, length = len(windows.tokens), windows.max_seq_length
-        raise InputError(
-            Problem(
-                "input per_device_train_batch_size",
-                f"{batch_size} sequences of {length} tokens on each of {world_size} ranks, from {tokens:,} tokens",
-                f"at least {batch_size * world_size * length + 1:,} training tokens",
-                "give a smaller per_device_train_batch_size or max_seq_length, fewer ranks, or more text",
-            )
+        raise bad_input(
+            "input per_device_train_batch_size",
+            f"{batch_size} sequences of {length} tokens on each of {world_size} ranks, from {tokens:,} tokens",
+            f"at least {batch_size * world_size * length + 1:,} training tokens",
+            "give a smaller per_device_train_batch_size or max_seq_length, fewer ranks, or more text",
         )
 
 
 def require_window(validation: Windows) -> None:
     """Raise InputError if the validation tokens are fewer than a window."""
     if not len(validation):
-        raise InputError(
-            Problem(
-                "input eval_steps",
-                f"{len(validation.tokens):,} validation tokens",
-                f"at least {validation.max_seq_length + 1:,}: a sequence, and the token after it",
-                "leave eval_steps out, or give prepare_text more text or a larger validation_fraction",
-            )
+        raise bad_input(
+            "input eval_steps",
+            f"{len(validation.tokens):,} validation tokens",
+            f"at least {validation.max_seq_length + 1:,}: a sequence, and the token after it",
+            "leave eval_steps out, or give prepare_text more text or a larger validation_fraction",
         )
 
 

@@ -1,22 +1,19 @@
 """Compare a metric of an evaluation with a target and with the evaluation's baseline."""
 
-from __future__ import annotations
-
 from allranks.runtime import arguments
-from allranks_steps.models import control_outputs
-from allranks_steps.models.metric import Metric, baseline_of, read_metrics, value_of
-from allranks_steps.models.result import report
+from allranks_steps.models.metric import Metric, baseline_value, metric_value, read_metrics
+from allranks_steps.models.results import report, write_control_outputs
 
 
 def main() -> None:
     args = arguments()
     metric = Metric(args.metric, args.goal)
     metrics = read_metrics(args.metrics)
-    value = value_of(metrics, args.metric, args.metrics)
-    baseline = baseline_of(metrics, args.metric, args.metrics)
+    value = metric_value(metrics, args.metric, args.metrics)
+    baseline = baseline_value(metrics, args.metric, args.metrics)
     missed = not metric.reaches(value, args.target)
     improved = baseline is None or metric.exceeds(value, baseline, args.margin)
-    control_outputs.write(
+    write_control_outputs(
         {"value": (args.value, value), "missed": (args.missed, missed), "improved": (args.improved, improved)}
     )
     reached = "misses" if missed else "reaches"

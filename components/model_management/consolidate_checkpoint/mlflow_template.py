@@ -7,8 +7,6 @@
 No code of the model is executed.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import shutil
@@ -18,9 +16,13 @@ from pathlib import Path
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
-from weights import Weights
+from torch import Tensor
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError
+from allranks_steps.messages import bad_input
+
+Weights = dict[str, Tensor]
+Shapes = dict[str, tuple[int, ...]]
 
 
 def replace_weights(template: Path, output: Path, weights: Weights) -> list[Path]:
@@ -42,9 +44,6 @@ def replace_weights(template: Path, output: Path, weights: Weights) -> list[Path
     for path, names in renamed.items():
         _FORMATS[path.suffix][1](output / path.relative_to(template), names, weights)
     return [path.relative_to(template) for path in renamed]
-
-
-Shapes = dict[str, tuple[int, ...]]
 
 
 def _safetensors_shapes(path: Path) -> Shapes:
@@ -70,14 +69,14 @@ def _write_safetensors(path: Path, names: dict[str, str], weights: Weights) -> N
     with safe_open(path, framework="pt") as file:
         metadata = file.metadata() or {"format": "pt"}
         dtypes = {name: file.get_tensor(name).dtype for name in names}
-    tensors = {name: weights[source].read().to(dtypes[name]).clone() for name, source in names.items()}
+    tensors = {name: weights[source].to(dtypes[name]).clone() for name, source in names.items()}
     _replace(path, lambda temporary: save_file(tensors, temporary, metadata=metadata))
 
 
 def _write_state_dict(path: Path, names: dict[str, str], weights: Weights) -> None:
     state = torch.load(path, map_location="cpu", weights_only=True)
     for name, source in names.items():
-        state[name] = weights[source].read().to(state[name].dtype)
+        state[name] = weights[source].to(state[name].dtype)
     _replace(path, lambda temporary: torch.save(state, temporary))
 
 
@@ -85,7 +84,7 @@ def _write_program(path: Path, names: dict[str, str], weights: Weights) -> None:
     program = torch.export.load(path)
     with torch.no_grad():
         for name, source in names.items():
-            program.state_dict[name].copy_(weights[source].read())
+            program.state_dict[name].copy_(weights[source])
     _replace(path, lambda temporary: torch.export.save(program, temporary))
 
 
@@ -114,8 +113,9 @@ def _names(path: Path, shapes: Shapes, weights: Weights) -> dict[str, str]:
         missing = sorted(set(shapes) - set(weights)) or sorted(set(weights) - set(shapes))
         raise _bad_model(f"{path} has other weights than the checkpoint, such as {missing[0]}", "the same network")
     for name, source in names.items():
-        if shapes[name] != weights[source].shape:
-            found = f"{path} has {name} of shape {shapes[name]}, and the checkpoint has {weights[source].shape}"
+        shape = tuple(weights[source].shape)
+        if shapes[name] != shape:
+            found = f"{path} has {name} of shape {shapes[name]}, and the checkpoint has {shape}"
             raise _bad_model(found, "the same network")
     return names
 
@@ -141,10 +141,10 @@ def _check_complete(renamed: Iterable[dict[str, str]], weights: Weights) -> None
     for name in sorted(weights.keys() - used):
         weight = weights[name]
         twins = (weights[other] for other in used if weights[other].shape == weight.shape)
-        if not any(torch.equal(twin.read(), weight.read()) for twin in twins):
+        if not any(torch.equal(twin, weight) for twin in twins):
             raise _bad_model(f"it has no weights {name}, and the checkpoint has", "the same network")
 
 
 def _bad_model(found: str, expected: str) -> InputError:
     fix = "give the model that the training wrote, or leave the input out"
-    return InputError(Problem("input model", found, expected, fix))
+    return bad_input("input model", found, expected, fix)

@@ -1,15 +1,12 @@
 """Fetch the newest version of a registered model."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from pathlib import Path
 
 from allranks.runtime import arguments
 from allranks_steps.json_files import write_json
-from allranks_steps.models import no_model
-from allranks_steps.models.mlmodel import read_mlmodel
+from allranks_steps.models.mlmodel import read_mlmodel, write_placeholder
 from allranks_steps.models.registry import Version, newest, registry_error
 
 
@@ -20,7 +17,7 @@ def get_champion(name: str, model: Path, champion: Path) -> Version | None:
     """
     version = newest(name)
     if version is None:
-        no_model.write(model, f"nothing is registered as {name} yet")
+        write_placeholder(model, f"nothing is registered as {name} yet")
     else:
         download(name, version.number, model)
     description = {

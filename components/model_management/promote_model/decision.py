@@ -1,7 +1,5 @@
 """Decide whether a challenger replaces the champion."""
 
-from __future__ import annotations
-
 from allranks_steps.models.metric import Metric
 
 
@@ -18,9 +16,9 @@ def decide(
 
     challenger: its value of the metric
     champion:   its value of the metric; None if there is no champion
-    margin:     by how much the challenger must be better than the champion; it must be better unconditionally
-    threshold:  the least good value; None for no bound
-    new:        number of samples in the challenger's training but not the champion's; None if it is unknown
+    margin:     minimum improvement over the champion; without a margin, any improvement is enough
+    threshold:  minimum quality; None for no bound
+    new:        number of samples in the challenger's training but not the champion's; None if unknown
     """
     if new == 0:
         return False, "there is no new data, so nothing was trained"

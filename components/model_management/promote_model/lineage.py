@@ -1,6 +1,4 @@
-"""Read a challenger's lineage from the input files, and make the tags of its version."""
-
-from __future__ import annotations
+"""Read a challenger's lineage from the input files, and create the tags of its version."""
 
 import json
 import os
@@ -9,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem
-from allranks_steps.models.metric import baseline_of, read_metrics, value_of
+from allranks_steps.messages import bad_input
+from allranks_steps.models.metric import baseline_value, metric_value, read_metrics
 from allranks_steps.models.mlmodel import read_mlmodel
 
 
@@ -39,35 +37,35 @@ def read(args: Namespace) -> Compared:
     metrics = read_metrics(args.metrics)
     if "baseline" not in metrics:
         found = f"{args.metrics / 'metrics.json'} lacks baseline"
-        raise InputError(Problem("input metrics", found, fix="give the champion to the evaluation as its baseline"))
-    champion = baseline_of(metrics, args.metric, args.metrics)
+        raise bad_input("input metrics", found, fix="give the champion to the evaluation as its baseline")
+    champion = baseline_value(metrics, args.metric, args.metrics)
     version = document(args.champion / "champion.json", "champion` of get_champion", ("version",))["version"]
     if (champion is None) != (version is None):
-        found = "they do not belong together: only one of them says that there is a champion"
-        raise InputError(Problem("inputs metrics and champion", found))
+        found = "they do not belong together: only one of them has a champion"
+        raise bad_input("inputs metrics and champion", found)
     return Compared(
-        challenger=value_of(metrics, args.metric, args.metrics),
+        challenger=metric_value(metrics, args.metric, args.metrics),
         champion=champion,
         champion_version=version,
         source=str(metrics.get("source", "")),
-        selection=None if args.selection is None else selection_of(args.selection, metrics),
+        selection=None if args.selection is None else read_selection(args.selection, metrics),
         code=str((described.get("metadata") or {}).get("code", "")),
     )
 
 
-def selection_of(folder: Path, metrics: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of selection.json. Raise InputError if other data was scored than it holds out."""
+def read_selection(folder: Path, metrics: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of selection.json. Raise InputError if the scored data differ from its held-out data."""
     needed = ("new", "held_out", "data_version", "held_out_version", "trained_on")
     selection = document(folder / "selection.json", "selection` of select_new_data", needed)
     split, count = metrics.get("split"), metrics.get("count")
     if (split, count) != ("test", selection["held_out"]):
         found = f"{count} images of {split} were scored, and {selection['held_out']} are held out"
-        raise InputError(Problem("input metrics", found, "the metrics of the test split of the same selection"))
+        raise bad_input("input metrics", found, "the metrics of the test split of the same selection")
     return selection
 
 
 def document(file: Path, output: str, keys: tuple[str, ...]) -> dict[str, Any]:
-    """Read a JSON file with at least these keys. Raise InputError. output: which the file is of, for the message"""
+    """Read a JSON file that has these keys. Raise InputError. output: with the file, for the message"""
     try:
         content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         missing = [key for key in keys if key not in content]
@@ -75,7 +73,7 @@ def document(file: Path, output: str, keys: tuple[str, ...]) -> dict[str, Any]:
     except (OSError, ValueError, TypeError) as error:
         content, missing, found = {}, list(keys), f"{file} cannot be used: {error}"
     if missing:
-        raise InputError(Problem(f"input {file.stem}", found, fix=f"give the output `{output}"))
+        raise bad_input(f"input {file.stem}", found, fix=f"give the output `{output}")
     return content
 
 

@@ -1,7 +1,5 @@
 """Register a challenger if it is better than the champion."""
 
-from __future__ import annotations
-
 import os
 from argparse import Namespace
 from typing import Any
@@ -13,7 +11,7 @@ from allranks.runtime import arguments
 from allranks_steps.json_files import write_json
 from allranks_steps.models.metric import Metric
 from allranks_steps.models.registry import newest, register, require_address
-from allranks_steps.models.result import report
+from allranks_steps.models.results import report
 
 
 def promote(args: Namespace) -> dict[str, Any]:

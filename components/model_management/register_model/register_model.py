@@ -1,15 +1,13 @@
 """Register a model if its metric reaches a threshold."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 
 from allranks.runtime import arguments
 from allranks_steps.json_files import write_json
-from allranks_steps.models.metric import Metric, read_metrics, value_of
+from allranks_steps.models.metric import Metric, metric_value, read_metrics
 from allranks_steps.models.mlmodel import read_mlmodel
 from allranks_steps.models.registry import register, require_address
-from allranks_steps.models.result import report
+from allranks_steps.models.results import report
 
 
 def register_if_good(args: Namespace) -> str:
@@ -21,7 +19,7 @@ def register_if_good(args: Namespace) -> str:
     read_mlmodel(args.model)
     scores = read_metrics(args.metrics)
     metric = Metric(args.metric, args.goal)
-    value = value_of(scores, metric.name, args.metrics)
+    value = metric_value(scores, metric.name, args.metrics)
     version = None
     if args.threshold is None or metric.reaches(value, args.threshold):
         # Tags are strings whose names have no colon (mlflow#8008).

@@ -1,14 +1,12 @@
 """Find the best of the numbers that the iterations of a loop wrote."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence
 
-from allranks.errors import InputError, Problem
 from allranks.runtime import arguments
-from allranks_steps.models import control_outputs
+from allranks_steps.messages import bad_input
+from allranks_steps.models.results import write_control_outputs
 
 
 def numbers(text: str) -> list[float]:
@@ -22,7 +20,7 @@ def numbers(text: str) -> list[float]:
         values = []
     if not values or not all(map(math.isfinite, values)):
         fix = "give a number output of a parallel_for loop, such as [0.91, 0.94]"
-        raise InputError(Problem("input numbers", f"{text!r} is not a list of finite numbers", "", fix))
+        raise bad_input("input numbers", f"{text!r} is not a list of finite numbers", "", fix)
     return values
 
 
@@ -36,7 +34,7 @@ def main() -> None:
     args = arguments()
     values = numbers(args.numbers)
     index = best(values, args.goal)
-    control_outputs.write({"index": (args.index, index), "value": (args.value, values[index])})
+    write_control_outputs({"index": (args.index, index), "value": (args.value, values[index])})
     print(f"the best of {len(values)} numbers is number {index}: {values[index]:.6g}")
 
 

@@ -1,6 +1,4 @@
-"""Find the DeepSpeed configuration with which a script of one's own trains fastest, by short runs of it."""
-
-from __future__ import annotations
+"""Find the fastest DeepSpeed configuration for a user's script by short runs."""
 
 import argparse
 import json
@@ -12,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem
 from allranks.runtime import EVICTED, RankEnv, arguments, detect, prepare_libraries
+from allranks_steps.messages import bad_input
 from allranks_steps.own_script import command_line
 
 BEST = "ds_config_optimal.json"
@@ -60,11 +58,11 @@ def settings(args: argparse.Namespace, work: Path) -> dict[str, Any]:
             raise ValueError("not a mapping")
     except (OSError, ValueError) as error:
         expected = "a DeepSpeed configuration as JSON"
-        raise InputError(Problem(where, str(error), expected, "correct the file")) from None
+        raise bad_input(where, str(error), expected, "correct the file") from None
     if "train_batch_size" in config:
         found = f"{config['train_batch_size']}, which leaves nothing to tune"
         expected = "no train_batch_size: it follows from the micro batch that is found"
-        raise InputError(Problem(f"{where}, key train_batch_size", found, expected, "take the key out"))
+        raise bad_input(f"{where}, key train_batch_size", found, expected, "take the key out")
     from_inputs = {
         "fast": args.fast,
         "metric": args.metric,
@@ -77,18 +75,16 @@ def settings(args: argparse.Namespace, work: Path) -> dict[str, Any]:
 
 def _check(env: RankEnv) -> None:
     if env.world_size > 1:
-        raise InputError(
-            Problem(
-                where="resources.instance_count and distribution.process_count_per_instance",
-                found=f"{env.world_size} processes on {env.instance_count} instances",
-                expected="1 process on 1 instance: the autotuner starts the others, and other instances only by ssh",
-                fix="set both to 1, and processes to the number that is to be tuned for",
-            )
+        raise bad_input(
+            "resources.instance_count and distribution.process_count_per_instance",
+            f"{env.world_size} processes on {env.instance_count} instances",
+            "1 process on 1 instance: the autotuner starts the other processes, and uses ssh for other instances",
+            "set both to 1, and processes to the number that is to be tuned for",
         )
     for module in ("deepspeed", "tabulate"):
         if find_spec(module) is None:
             expected = "DeepSpeed with what its autotuner needs"
-            raise InputError(Problem(sys.executable, f"no {module}", expected, "pip install 'allranks[deepspeed]'"))
+            raise bad_input(sys.executable, f"no {module}", expected, "pip install 'allranks[deepspeed]'")
 
 
 def _run(command: list[str], folder: Path, seconds: float) -> None:

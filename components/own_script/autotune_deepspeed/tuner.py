@@ -1,7 +1,5 @@
 """Run DeepSpeed's autotuner in its own process: `python tuner.py SCRIPT ARGUMENT ... --deepspeed_config FILE`."""
 
-from __future__ import annotations
-
 import sys
 
 from deepspeed.autotuning import autotuner

@@ -1,10 +1,8 @@
-"""The launches of a user's program: for each, the command that starts its processes on an instance.
+"""The launchers of a user's program.
 
-A launcher is a function of the inputs and this process's place. It returns the command in front of the program and its
-arguments; `RANK` alone if this process is the rank itself. It raises InputError if the platform's launch does not fit.
+A launcher is a function that returns the command before the program and its arguments, which starts the processes of an
+instance; only `RANK` if this process is the rank itself. It raises InputError if the platform's launch does not fit.
 """
-
-from __future__ import annotations
 
 import argparse
 import contextlib
@@ -16,9 +14,9 @@ from pathlib import Path
 
 from allranks.contract import launch, world
 from allranks.contract.variables import join_seconds
-from allranks.errors import InputError, Problem
 from allranks.runtime import RankEnv, detect, note
 from allranks.runtime.sockets.rendezvous import connect
+from allranks_steps.messages import bad_input
 
 RANK = [sys.executable, str(Path(__file__).with_name("rank.py"))]
 
@@ -26,7 +24,7 @@ CLOSE_SECONDS = 5.0
 """How long rank 0 waits until another rank has closed its connection."""
 
 GPU_DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
-"""Files of which a machine with GPUs has one: of NVIDIA's driver, of AMD's, and of Windows' under WSL."""
+"""Device files of NVIDIA's driver, AMD's driver, and Windows under WSL. A machine with GPUs has one of them."""
 
 
 def pytorch(args: argparse.Namespace) -> list[str]:  # noqa: ARG001
@@ -41,11 +39,11 @@ def mpi(args: argparse.Namespace) -> list[str]:  # noqa: ARG001
 
 
 def tensorflow(args: argparse.Namespace) -> list[str]:  # noqa: ARG001
-    """Every task runs the program, once all tasks have started: TensorFlow would wait for a missing one for ever."""
+    """Every task runs the program when all tasks have started. TensorFlow would wait for a missing task for ever."""
     env = _launched_by("tensorflow")
     world.check(env)
     if env.world_size > 1:
-        # The other launches don't need them.
+        # Of no use to the other launches.
         from allranks.runtime.tensorflow.cluster import listed, wait_for_tasks
 
         wait_for_tasks(listed(), join_seconds(os.environ))
@@ -60,13 +58,13 @@ def torchrun(args: argparse.Namespace) -> list[str]:
     if args.min_instances > count:
         found, expected = f"{args.min_instances} of {count} instances", f"at most {count}; 0 for all"
         fix = "lower it, or raise resources.instance_count"
-        raise InputError(Problem("input min_instances", found, expected, fix))
+        raise bad_input("input min_instances", found, expected, fix)
     elastic = 0 < args.min_instances < count
     if elastic and not args.max_restarts:
         found = f"0, with {args.min_instances} to {count} instances"
         expected = "at least 1: torchrun starts the processes again when an instance leaves or joins"
         fix = "set max_restarts, for example to 3; or leave min_instances out"
-        raise InputError(Problem("input max_restarts", found, expected, fix))
+        raise bad_input("input max_restarts", found, expected, fix)
     nodes = f"{args.min_instances}:{count}" if elastic else str(count)
     if count == 1:
         rendezvous = ["--standalone", "--local-addr", "127.0.0.1"]
@@ -132,7 +130,7 @@ def ray(args: argparse.Namespace) -> list[str]:
         found = "is not set: Ray would start a cluster of this instance alone"
         expected = "the address of the cluster's head"
         where = "environment variable RAY_ADDRESS"
-        raise InputError(Problem(where, found, expected, "set distribution.type to ray"))
+        raise bad_input(where, found, expected, "set distribution.type to ray")
     rank, count = launch.read_instance(os.environ) or (0, 1)
     if rank > 0:
         note("this instance serves the Ray cluster; the program runs on its head")
@@ -147,12 +145,13 @@ LAUNCHERS: Mapping[str, Callable[[argparse.Namespace], list[str]]] = {
 
 
 def _launched_by(distribution: str) -> RankEnv:
-    """Return the place of this process. Raise InputError if the platform started it by another distribution."""
+    """Return the rank and layout of this process. Raise InputError if the platform started it by another
+    distribution."""
     env = detect()
     if env.launcher != distribution:
         where = f"rank {env.rank} of {env.world_size}"
         fix = f"set distribution.type to {distribution}, or use the component run_{env.launcher}"
-        raise InputError(Problem(where, f"launcher {env.launcher}", distribution, fix))
+        raise bad_input(where, f"launcher {env.launcher}", distribution, fix)
     return env
 
 
@@ -173,13 +172,13 @@ def _join(env: RankEnv) -> None:
 
 
 def _per_node() -> RankEnv:
-    """Return the place of an instance. Raise InputError if the platform started several processes on it, each of which
-    would start more."""
+    """Return the rank and layout of this instance. Raise InputError if the platform started several processes on it,
+    each of which would start more."""
     env = detect()
     if env.local_world_size > 1:
         found, expected = f"{env.local_world_size} processes on each instance", "1: the launcher starts the rest"
         fix = "set it to 1, and processes to the number that each instance is to have"
-        raise InputError(Problem("distribution.process_count_per_instance", found, expected, fix))
+        raise bad_input("distribution.process_count_per_instance", found, expected, fix)
     return env
 
 
@@ -197,7 +196,7 @@ def _processes(args: argparse.Namespace) -> int:
     gpus = _gpus()
     if gpus and args.processes > gpus:
         found = f"{args.processes} processes on the {gpus} GPUs of this instance; NCCL rejects two ranks on one GPU"
-        raise InputError(Problem("input processes", found, f"at most {gpus}", "set it to 0: one for each GPU"))
+        raise bad_input("input processes", found, f"at most {gpus}", "set it to 0: one for each GPU")
     processes: int = args.processes or gpus or 1
     return processes
 

@@ -1,6 +1,4 @@
-"""Run a program of one's own in a process that a launcher has started: `python rank.py PROGRAM [ARGUMENT ...]`."""
-
-from __future__ import annotations
+"""Run a user's program in a process that a launcher has started: `python rank.py PROGRAM [ARGUMENT ...]`."""
 
 import os
 import shlex
@@ -8,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from allranks.errors import InputError, Problem
 from allranks.runtime import clean_exit
 from allranks.runtime.__main__ import run
+from allranks_steps.messages import bad_input
 from allranks_steps.own_script import expanded
 
 
@@ -30,8 +28,8 @@ def run_program(command: list[str]) -> NoReturn:
 
 
 def _become(program: str, arguments: list[str]) -> None:
-    """Replace this process by a program. Files of a mount are not executable, so a script's first line is read, and a
-    binary is copied into memory."""
+    """Replace this process by a program. Files of a mount are not executable: the first line of a script names its
+    interpreter, and a binary is copied into memory."""
     content = Path(program).read_bytes()
     if content.startswith(b"#!"):
         interpreter = shlex.split(content.splitlines()[0][2:].decode())
@@ -40,7 +38,7 @@ def _become(program: str, arguments: list[str]) -> None:
         os.execvp("bash", ["bash", program, *arguments])
     if not content.startswith(b"\x7fELF"):
         found = f"{program}, which is neither a script with #! nor a Linux program"
-        raise InputError(Problem("input script", found, "a .py or .sh file, or a program", "name another file"))
+        raise bad_input("input script", found, "a .py or .sh file, or a program", "name another file")
     if os.access(program, os.X_OK):
         os.execv(program, [program, *arguments])
     memory = os.memfd_create(Path(program).name)

@@ -1,6 +1,4 @@
-"""Start a program of one's own under a launcher, or in this process if the platform starts every process."""
-
-from __future__ import annotations
+"""Start a user's program under a launcher, or in this process if the platform starts every process."""
 
 import os
 

@@ -1,6 +1,4 @@
-"""The logged figures of a training, as a file: compare_trainings and compare_scaling read it."""
-
-from __future__ import annotations
+"""Record the figures of a training, and write them to a file that compare_trainings and compare_scaling read."""
 
 import resource
 import time
@@ -44,7 +42,7 @@ class Evaluation:
 class History:
     """The points of a training. Checkpoints include them, so that a resumed training's history is complete.
 
-    sample: what is counted, in the singular: "image", "token"
+    sample: name of one sample, such as "image" or "token"
     """
 
     def __init__(self, sample: str) -> None:
@@ -85,7 +83,7 @@ class History:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Context manager whose time belongs to no step."""
+        """Context manager whose duration does not count for a step."""
         started = time.perf_counter()
         try:
             yield
@@ -113,9 +111,9 @@ class History:
 
 
 def describe(args: Namespace, ranks: Any, sample: str, **figures: int) -> dict[str, Any]:
-    """Log what is trained, and return what a history says about its training.
+    """Log the parameters of the training, and return the same facts for its history.
 
-    sample:  what is counted, in the singular
+    sample:  name of one sample
     figures: parameters, their number; samples_per_step, over all ranks; and others
     """
     about = {

@@ -1,6 +1,4 @@
-"""The loop of a training: its steps, and what is logged, evaluated and saved after them."""
-
-from __future__ import annotations
+"""The training loop: steps, logging, evaluations and checkpoints."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -22,11 +20,11 @@ class Loop:
     samples_per_step: over all ranks
     logging_steps:    steps between two logged points
     loss:             returns the loss of a batch in a step and in one of its passes, both from 0
-    is_due:           returns whether to evaluate after a step
+    is_due:           returns whether an evaluation is due after a step
     evaluate:         returns the metrics on held-out data, or None if `checkpoints.interrupted` ended it. A collective
-    metric:           the metric that is printed, and by which checkpoints are compared
-    average:          weights that are evaluated in place of the model's
-    utilization:      device-seconds that a sample needs at least, over all devices; None if unknown
+    metric:           metric to print, and to compare checkpoints by
+    average:          averaged weights, which are evaluated instead of the model's
+    utilization:      minimum seconds per sample on all devices together; None if unknown
     """
 
     ranks: runtime.Ranks
@@ -45,11 +43,11 @@ class Loop:
     utilization: float | None = None
 
     def run(self, step: int) -> None:
-        """Train from a step on, and save the last one. Raise Evicted, after a checkpoint, if the ranks have to end."""
+        """Train from a step to the last one, and save. Raise Evicted after a checkpoint if a rank is evicted."""
         total, passes = torch.zeros((), device=self.ranks.device), 0
         self.training.model.train()
         self.history.restart()
-        self._evaluate(step)  # if an earlier attempt ended within this evaluation
+        self._evaluate(step)  # if an earlier attempt ended during this evaluation
         while step < self.total:
             for batch in self.loader:
                 loss = self.loss(batch, step, passes)

@@ -1,6 +1,11 @@
-"""Parts of messages."""
+"""Errors of inputs, and parts of their messages."""
 
-from __future__ import annotations
+from allranks.errors import InputError, Problem
+
+
+def bad_input(where: str, found: str, expected: str = "", fix: str = "") -> InputError:
+    """Return the error of one problem; the arguments are those of Problem."""
+    return InputError(Problem(where, found, expected, fix))
 
 
 def first_line(error: Exception) -> str:

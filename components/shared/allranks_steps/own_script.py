@@ -1,7 +1,5 @@
 """A user's program: its file, its arguments, and the environment variables with the paths of its data and outputs."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re
@@ -10,25 +8,25 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from allranks.errors import InputError, Problem
+from allranks_steps.messages import bad_input
 
 SHOWN = 10
 """Maximum number of scripts in the error message if the script is missing."""
 
 DATA = ("data", "data_2", "data_3", "file", "initial_model")
 OUTPUTS = ("results", "model", "checkpoints", "metrics")
-"""The inputs and outputs with paths, of which a component may lack some. The program finds each in AZURE_ML_INPUT_name
+"""Inputs and outputs that are paths. A component may lack some. The program reads each from AZURE_ML_INPUT_name
 or AZURE_ML_OUTPUT_name."""
 
 _VARIABLE = re.compile(r"\$(?:(?P<name>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)\}|(?P<dollar>\$))")
 
 
 def command_line(args: argparse.Namespace) -> list[str]:
-    """Return the program's path and its arguments, in which variables are not expanded yet, and set the environment
-    variables of its data and outputs.
+    """Return the program's path and its arguments, with unexpanded variables. Set the environment variables for its
+    data and outputs.
 
-    Without `source`, the program is in the working directory, which is the node's code. What is in neither may be a
-    program on PATH.
+    Without `source`, the program is in the working directory, which is the node's code. Otherwise it may be a program
+    on PATH.
 
     Raise InputError if there is no such program, or the arguments cannot be split.
     """
@@ -37,7 +35,7 @@ def command_line(args: argparse.Namespace) -> list[str]:
         arguments = shlex.split(args.arguments or "")
     except ValueError as error:
         found = f"{args.arguments!r}: {error}"
-        raise InputError(Problem("input arguments", found, "what a shell can split", "close the quotation")) from None
+        raise bad_input("input arguments", found, "what a shell can split", "close the quotation") from None
     for kind, names in (("INPUT", DATA), ("OUTPUT", OUTPUTS)):
         for name in names:
             if (path := getattr(args, name, None)) is not None:
@@ -48,7 +46,7 @@ def command_line(args: argparse.Namespace) -> list[str]:
 def expanded(arguments: Sequence[str], variables: Mapping[str, str]) -> list[str]:
     """Return arguments with ``$NAME`` and ``${NAME}`` replaced, and ``$$`` by a dollar sign.
 
-    variables: of the process that runs the program, so that ``$RANK`` is the rank's own
+    variables: environment of the process that runs the program, so that ``$RANK`` is its own rank
 
     Raise InputError for a variable that does not exist.
     """
@@ -62,7 +60,7 @@ def expanded(arguments: Sequence[str], variables: Mapping[str, str]) -> list[str
             found = f"{match[0]}, and the process has no variable {name}"
             expected = f"$RANK, $LOCAL_RANK, $WORLD_SIZE, or one of ${', $'.join(sorted(ports))}"
             fix = "connect the input of that name, or write $$ for a dollar sign"
-            raise InputError(Problem("input arguments", found, expected, fix))
+            raise bad_input("input arguments", found, expected, fix)
         return variables[name]
 
     return [_VARIABLE.sub(value, argument) for argument in arguments]
@@ -82,4 +80,4 @@ def _program(source: Path | None, script: str) -> str:
     expected = f"one of {shown}" if others else "a file in the folder of the input source"
     without_source = "connect the input source with your folder, or set the component's code to it"
     fix = "give its path from that folder on" if source else without_source
-    raise InputError(Problem("input script", found, expected, fix))
+    raise bad_input("input script", found, expected, fix)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR
+if TYPE_CHECKING:
+    from torch.optim import Optimizer
+    from torch.optim.lr_scheduler import LambdaLR
 
 
 @dataclass
 class Schedule:
-    """Makes the schedule of an optimizer.
+    """Create the learning rate schedule of an optimizer.
 
     name:         linear, cosine, constant or constant_with_warmup, as in Transformers
     total:        number of optimizer steps of the training. It may change when the training resumes.
     warmup_steps: steps in which the learning rate rises linearly to its highest value; `constant` has none
-    min_lr_ratio: where linear and cosine end, as a factor of the highest learning rate
+    min_lr_ratio: final factor of linear and cosine schedules
     """
 
     name: str
@@ -26,6 +28,8 @@ class Schedule:
 
     def __call__(self, optimizer: Optimizer) -> LambdaLR:
         """Return the schedule. Its state contains the step, but not the total number of steps."""
+        from torch.optim.lr_scheduler import LambdaLR  # TensorFlow's environment does not have torch
+
         return LambdaLR(optimizer, lambda step: self.factor(step))
 
     def factor(self, step: int) -> float:

@@ -1,6 +1,4 @@
-"""What the inputs of a training say: its steps, the settings of its strategy, and which weights decay."""
-
-from __future__ import annotations
+"""Derive the number of steps, the settings of the strategy and the parameter groups from the inputs of a training."""
 
 from argparse import Namespace
 from typing import Any
@@ -8,7 +6,7 @@ from typing import Any
 from torch import nn
 
 from allranks import runtime
-from allranks.errors import InputError, Problem
+from allranks_steps.messages import bad_input
 from allranks_steps.schedule import Schedule
 
 
@@ -19,7 +17,7 @@ def total_steps(args: Namespace, passes_of_epoch: int) -> int:
     """
     if args.max_steps == 0:
         fix = "leave it out to train by epochs"
-        raise InputError(Problem("input max_steps", "0", "a positive number, or -1", fix))
+        raise bad_input("input max_steps", "0", "a positive number, or -1", fix)
     passes = int(args.num_train_epochs * passes_of_epoch)
     total = int(args.max_steps if args.max_steps > 0 else passes // args.gradient_accumulation_steps)
     if not total:
@@ -27,10 +25,10 @@ def total_steps(args: Namespace, passes_of_epoch: int) -> int:
         expected = f"at least gradient_accumulation_steps ({args.gradient_accumulation_steps}) of them"
         fix = "give more num_train_epochs, max_steps, or a smaller gradient_accumulation_steps or "
         fix += "per_device_train_batch_size"
-        raise InputError(Problem("input num_train_epochs", found, expected, fix))
+        raise bad_input("input num_train_epochs", found, expected, fix)
     if (args.warmup_steps or 0) >= total and args.lr_scheduler_type != "constant":
         found = f"{args.warmup_steps} of {total} steps"
-        raise InputError(Problem("input warmup_steps", found, "fewer than the training has", "give a smaller number"))
+        raise bad_input("input warmup_steps", found, "fewer than the training has", "give a smaller number")
     return total
 
 
@@ -41,7 +39,7 @@ def settings(
     sampler: runtime.GlobalBatches,
     **more: Any,
 ) -> runtime.TrainingSettings:
-    """Return the settings of the strategy. Raise InputError. more: settings that not every training has"""
+    """Return the settings of the strategy. Raise InputError. more: further settings"""
     return runtime.TrainingSettings(
         gradient_accumulation_steps=args.gradient_accumulation_steps,
         per_device_train_batch_size=args.per_device_train_batch_size,

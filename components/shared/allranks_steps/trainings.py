@@ -1,4 +1,4 @@
-"""Trainings as their histories describe them, which `history` and `runtime.StepTimes` write (docs/scaling.md)."""
+"""Read the histories of trainings, which `history` and `runtime.StepTimes` write (docs/scaling.md)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem
 from allranks.runtime.ranks.machines import Machine
 from allranks_steps.history import Point
+from allranks_steps.messages import bad_input
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Training:
     """A training on a number of instances.
 
     name:     the strategy, with the stage of DeepSpeed
-    sample:   what is counted, in the singular
+    sample:   name of one sample
     points:   in ascending order of the steps
     machines: empty if the history does not name them
     time:     start and end, in seconds since the epoch; None if the history does not give them
@@ -62,7 +62,7 @@ class Training:
 
 
 def hardware(machines: Sequence[Machine], device: str) -> str:
-    """Describe what the instances on these machines share, as in `8 cores of one machine`."""
+    """Describe the hardware of these machines, as in `8 cores of one machine`."""
     cores, gpus = sum(machine.cores for machine in machines), sum(machine.gpus for machine in machines)
     count = f"{gpus} GPU{'s' * (gpus != 1)} and " if device == "cuda" else ""
     location = "one machine" if len(machines) == 1 else f"{len(machines)} machines"
@@ -72,8 +72,8 @@ def hardware(machines: Sequence[Machine], device: str) -> str:
 def read(file: Path, needed: Collection[str]) -> Training:
     """Return the training that a history describes.
 
-    needed: the keys of the history, and of its points, that the caller uses besides world_size, step, seconds and
-            samples. What is neither needed nor there is 0, NaN or "".
+    needed: required keys of the history and its points, besides world_size, step, seconds and samples. Other missing
+            keys are 0, NaN or "".
 
     Raise InputError if the file is not a history, has no point, or lacks a key.
     """
@@ -83,11 +83,11 @@ def read(file: Path, needed: Collection[str]) -> Training:
         points = sorted((_point(each, history, needed) for each in history["points"]), key=attrgetter("step"))
         training = _training(history, tuple(points), needed)
     except OSError as error:
-        raise InputError(Problem(str(file), f"cannot be read ({error.strerror})", expected)) from None
+        raise bad_input(str(file), f"cannot be read ({error.strerror})", expected) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(Problem(str(file), f"is not a history with what is compared ({error!r})", expected)) from None
+        raise bad_input(str(file), f"is not a history with the compared figures ({error!r})", expected) from None
     if not points:
-        raise InputError(Problem(str(file), "has no point", "the history of a training that made at least one step"))
+        raise bad_input(str(file), "has no point", "the history of a training that made at least one step")
     return training
 
 

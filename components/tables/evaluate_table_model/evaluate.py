@@ -1,6 +1,4 @@
-"""Score a model of tables on the test rows, each rank a part of them, and count every row exactly once."""
-
-from __future__ import annotations
+"""Score a model of tables on the test rows, divided over the ranks. Each row is counted once."""
 
 from typing import Any
 
@@ -9,10 +7,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from allranks import runtime
-from allranks.errors import InputError, Problem
 from allranks.runtime import sockets
 from allranks_steps.json_files import write_json
-from allranks_steps.messages import first_line
+from allranks_steps.messages import bad_input, first_line
 from allranks_steps.models.mlmodel import load_model, read_mlmodel
 from allranks_steps.tables.prepared_table import REGRESSION, Description, read_description, read_rows
 from allranks_steps.tables.table_scores import as_probabilities, classification_scores, regression_scores
@@ -27,7 +24,7 @@ def evaluate(ranks: sockets.Ranks) -> None:
     description = read_description(args.data)
     if description is None:
         fix = "give the output `table` of prepare_table"
-        raise InputError(Problem("input data", f"{args.data} holds no table.json", fix=fix))
+        raise bad_input("input data", f"{args.data} holds no table.json", fix=fix)
     rows = read_rows(args.data, args.split, description, ranks.rank, ranks.world_size)
     read_mlmodel(args.model, fix=FIX)
     model = load_model(mlflow.pyfunc, args.model, fix=FIX)
@@ -52,7 +49,7 @@ def evaluate(ranks: sockets.Ranks) -> None:
 def predict(model: Any, rows: pa.Table, description: Description) -> NDArray[np.floating]:
     """Return the model's predictions: (rows, classes), (rows,) of two classes, or (rows,) of a regression.
 
-    Raise InputError if the model does not take these rows or gives something else.
+    Raise InputError if the model does not take these rows, or returns other values.
     """
     classes = len(description.classes)
     if not len(rows):
@@ -62,16 +59,16 @@ def predict(model: Any, rows: pa.Table, description: Description) -> NDArray[np.
         predictions = np.asarray(model.predict(frame), dtype=np.float64)
     except Exception as error:  # whatever the model raises for columns that are not its own
         found = f"it fails on the rows: {first_line(error)}"
-        raise InputError(Problem("input model", found, "a model that takes the columns of the data", FIX)) from error
+        raise bad_input("input model", found, "a model that takes the columns of the data", FIX) from error
     shapes: list[tuple[int, ...]] = [(len(rows), classes)] if classes else []
     if classes in (0, 2):
         shapes.append((len(rows),))
     if predictions.shape not in shapes:
         found = f"for {len(rows)} rows it gives numbers of shape {predictions.shape}"
         expected = f"a probability for each of {classes} classes" if classes else "a number for each row"
-        raise InputError(Problem("input model", found, expected, FIX))
+        raise bad_input("input model", found, expected, FIX)
     if classes and not (np.all(predictions >= 0) and np.all(predictions <= 1 + 1e-6)):
-        raise InputError(Problem("input model", "it gives numbers that are not probabilities", "from 0 to 1", FIX))
+        raise bad_input("input model", "it gives numbers that are not probabilities", "from 0 to 1", FIX)
     return predictions
 
 

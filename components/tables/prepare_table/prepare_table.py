@@ -1,7 +1,5 @@
 """Divide a table into training, validation and test rows, with every column as numbers."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile
@@ -16,8 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from sources import Source, open_source
 
-from allranks.errors import InputError, Problem
 from allranks.runtime import arguments
+from allranks_steps.messages import bad_input
 from allranks_steps.tables.prepared_table import (
     CLASSIFICATION,
     DESCRIPTION,
@@ -29,17 +27,17 @@ from allranks_steps.tables.prepared_table import (
 )
 
 MAX_CATEGORIES = 100_000
-"""Most distinct texts of a column. A column with more, such as a name of each row, is not a category."""
+"""Maximum number of distinct texts in a column. A column with more, such as a unique name, is not categorical."""
 
 ROWS_PER_GROUP = 65_536
-"""Rows of a row group, which is what a rank of a training reads at once."""
+"""Rows of a row group, which a rank reads at once."""
 
 
 @dataclass(frozen=True)
 class Columns:
     """The columns of the output, and the values that their numbers stand for.
 
-    categories: of each categorical feature; for one that has numbers already, empty
+    categories: values of each categorical feature; empty if they are numbers
     classes:    values of the label; empty for a regression
     """
 
@@ -51,7 +49,7 @@ class Columns:
 
 
 def prepare(args: Namespace) -> Description:
-    """Read the source twice, to find its categories and to write its splits, and return its description.
+    """Read the source twice, for its categories and to write its splits. Return the description.
 
     Raise InputError, and write nothing, if the table cannot be used.
     """
@@ -64,7 +62,7 @@ def prepare(args: Namespace) -> Description:
         empty = [split for split in SPLITS if not counts[split]]
         if empty:
             fix = "give more rows, or larger fractions"
-            raise InputError(Problem("input source", f"no row is in the {empty[0]} split", "at least one", fix))
+            raise bad_input("input source", f"no row is in the {empty[0]} split", "at least one", fix)
         description = Description(
             source=args.source,
             task=source.task,
@@ -94,25 +92,25 @@ def _columns(source: Source, args: Namespace) -> Columns:
         for name in columns:
             if name and name not in names:
                 expected = f"one of {', '.join(names[:20])}"
-                raise InputError(Problem(f"input {parameter}", f"there is no column {name!r}", expected))
+                raise bad_input(f"input {parameter}", f"there is no column {name!r}", expected)
     features = tuple(name for name in names if name not in (label, weight, *column_names(args.ignored_columns)))
     if not features:
-        raise InputError(Problem("input ignored_columns", "no column is left as a feature", fix="ignore fewer columns"))
+        raise bad_input("input ignored_columns", "no column is left as a feature", fix="ignore fewer columns")
     for name in features:
         kind = source.schema.field(name).type
         if not (_is_text(kind) or _is_number(kind)):
             fix = "convert it, or name it in ignored_columns"
-            raise InputError(Problem(f"column {name!r}", f"type {kind}", "numbers or texts", fix))
+            raise bad_input(f"column {name!r}", f"type {kind}", "numbers or texts", fix)
     texts = [name for name in features if _is_text(source.schema.field(name).type)]
     distinct = _distinct(source, [*texts, *([label] if task == CLASSIFICATION else [])])
     categories = {name: distinct.get(name, pa.array([], pa.string())) for name in (*texts, *categorical)}
     classes = distinct.get(label, pa.array([], pa.string()))
     if task == CLASSIFICATION and len(classes) < 2:
         values = f"{label!r} has {len(classes)} distinct value"
-        raise InputError(Problem("input label_column", values, "at least 2 for a classification"))
+        raise bad_input("input label_column", values, "at least 2 for a classification")
     if task == REGRESSION and not _is_number(source.schema.field(label).type):
         fix = "set task to classification"
-        raise InputError(Problem("input label_column", f"{label!r} has texts", "numbers for a regression", fix))
+        raise bad_input("input label_column", f"{label!r} has texts", "numbers for a regression", fix)
     return Columns(label, weight, features, categories, classes)
 
 
@@ -127,12 +125,13 @@ def _distinct(source: Source, names: list[str]) -> dict[str, pa.Array]:
             found[name] = pc.unique(pa.concat_arrays([found[name], values])) if name in found else values
             if len(found[name]) > MAX_CATEGORIES:
                 count = f"more than {MAX_CATEGORIES} distinct values"
-                raise InputError(Problem(f"column {name!r}", count, fix="name it in ignored_columns"))
+                raise bad_input(f"column {name!r}", count, fix="name it in ignored_columns")
     return {name: values.take(pc.sort_indices(values)) for name, values in found.items()}
 
 
 def _write_splits(source: Source, columns: Columns, args: Namespace, folder: Path) -> dict[str, int]:
-    """Write every row to a split at random, and return how many rows each has. Rows without a label are left out."""
+    """Write each row to a random split, and return the number of rows of each split. Rows without a label are
+    skipped."""
     schema = _schema(source.schema, columns)
     generator = np.random.default_rng(args.seed)
     bounds = np.cumsum([1 - args.validation_fraction - args.test_fraction, args.validation_fraction])

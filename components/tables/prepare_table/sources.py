@@ -1,7 +1,4 @@
-"""Where tables come from: scikit-learn, or a folder of CSV or Parquet files. Batches of rows, which may be read
-repeatedly."""
-
-from __future__ import annotations
+"""Sources of tables: scikit-learn, or a folder of CSV or Parquet files. The rows can be read repeatedly, in batches."""
 
 from argparse import Namespace
 from collections.abc import Iterator
@@ -11,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from allranks.errors import InputError, Problem
-from allranks_steps.messages import first_line
+from allranks_steps.messages import bad_input, first_line
 from allranks_steps.tables.prepared_table import CLASSIFICATION, REGRESSION, open_files
 
 LABEL = "label"
@@ -37,11 +33,11 @@ class Source:
         return self.rows.schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows. The same call again yields the same. Raise InputError for a file that cannot be read."""
+        """Yield the rows, in the same order in each call. Raise InputError for a file that cannot be read."""
         try:
             yield from self.rows.to_batches()
         except (OSError, pa.ArrowInvalid) as error:
-            raise InputError(Problem("input folder", first_line(error))) from None
+            raise bad_input("input folder", first_line(error)) from None
 
 
 def open_source(args: Namespace) -> Source:
@@ -50,7 +46,7 @@ def open_source(args: Namespace) -> Source:
         return _from_scikit_learn(args.source, args.row_count, args.feature_count, args.seed)
     if args.folder is None:
         expected = "a folder with CSV or Parquet files"
-        raise InputError(Problem("input folder", "it is not given, and source is 'folder'", expected))
+        raise bad_input("input folder", "it is not given, and source is 'folder'", expected)
     return Source(open_files(args.folder, "input folder"), args.label_column, args.task)
 
 

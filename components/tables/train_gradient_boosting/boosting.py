@@ -1,6 +1,4 @@
-"""What happens after each iteration: evaluation, logging, checkpoints, early stopping, and the end for an eviction."""
-
-from __future__ import annotations
+"""Evaluate, log, save, stop early, and stop for an eviction, after each iteration."""
 
 import time
 from argparse import Namespace
@@ -45,13 +43,14 @@ class Boosting:
         self._since = (progress.iteration, time.process_time())
 
     def evaluate(self, predictions: NDArray[Any], _rows: lightgbm.Dataset) -> list[tuple[str, float, bool]]:
-        """Evaluate, where it is due, and return nothing: LightGBM's own values would be only of this rank's rows."""
+        """Evaluate if it is due. Return [], because LightGBM would add up values of only this rank's rows."""
         if self._due(self.progress.iteration + 1, self._args.eval_steps):
             self._scores = self._validation.scores(predictions)
         return []
 
     def after_iteration(self, environment: lightgbm.callback.CallbackEnv) -> None:
-        """Count the iteration, and do what is due. Raise EarlyStopException, or Evicted after a checkpoint."""
+        """Count the iteration, and log and save if it is due. Raise EarlyStopException, or Evicted after a
+        checkpoint."""
         self.progress.iteration += 1
         iteration = self.progress.iteration
         self.progress.history.count(self._rows)

@@ -1,6 +1,4 @@
-"""Checkpoints of a boosting: the trees so far, and where the training stands."""
-
-from __future__ import annotations
+"""Checkpoints of a boosting: the trees, and the progress of the training."""
 
 import json
 import os
@@ -9,16 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import full_output_refused
 from allranks_steps.history import History
+from allranks_steps.messages import bad_input
 
 _NAME = re.compile(r"iteration_(\d+)\.json")
 
 
 @dataclass
 class Progress:
-    """Where a training stands.
+    """The progress of a training.
 
     iteration:      number of iterations so far
     best:           the best value of the metric, after best_iteration; None before the first evaluation
@@ -40,7 +38,7 @@ class Checkpoints:
         self._folder, self._keep = folder, keep
 
     def save(self, model: str, progress: Progress) -> None:
-        """Write a checkpoint, and remove those that are too old. Raise InputError if the disk is full.
+        """Write a checkpoint, and remove old ones. Raise InputError if the disk is full.
 
         model: LightGBM's text
         """
@@ -68,8 +66,8 @@ class Checkpoints:
         others = _checkpoints(start_from)
         if not others:
             found = f"{start_from} holds no checkpoint"
-            raise InputError(
-                Problem("input resume_from_checkpoint", found, "the output `checkpoints` of train_gradient_boosting")
+            raise bad_input(
+                "input resume_from_checkpoint", found, "the output `checkpoints` of train_gradient_boosting"
             )
         return _read(others[-1])
 
@@ -85,4 +83,4 @@ def _read(file: Path) -> tuple[str, Progress]:
         progress.history.load_state_dict(content["progress"]["history"])
         return content["model"], progress
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(Problem(f"checkpoint {file}", f"it is damaged ({error!r})", fix="remove the file")) from None
+        raise bad_input(f"checkpoint {file}", f"it is damaged ({error!r})", fix="remove the file") from None

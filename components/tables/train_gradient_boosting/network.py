@@ -1,6 +1,4 @@
-"""LightGBM's own network: every rank connects to every other one, at ports that are free there."""
-
-from __future__ import annotations
+"""LightGBM's own network, in which every rank connects to every other one at a free port."""
 
 import ipaddress
 import signal
@@ -17,7 +15,7 @@ def parameters(ranks: Ranks) -> dict[str, Any]:
     """Return LightGBM's parameters of the network, none for one rank. A collective.
 
     LightGBM finds its own entry in the list of machines by the addresses of its network interfaces and by its port, so
-    the entries are addresses and no names.
+    the entries are addresses instead of names.
     """
     if ranks.world_size == 1:
         return {}
@@ -38,7 +36,7 @@ def parameters(ranks: Ranks) -> dict[str, Any]:
 
 
 def _receive_signals_in_a_thread() -> None:
-    """Let the signal of an eviction interrupt another thread than this one, which trains.
+    """Handle the signal of an eviction in another thread than this one, which trains.
 
     LightGBM ends with "Interrupted system call" if a signal arrives while it receives. Its sockets have a time-out, and
     Linux does not restart calls of those, whatever the handler's flags are: signal(7).

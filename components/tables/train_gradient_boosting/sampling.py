@@ -1,7 +1,5 @@
-"""What LightGBM draws at random, as a function of the iteration, so that a resumed training draws what an uninterrupted
-one does. LightGBM itself begins with its first draw again."""
-
-from __future__ import annotations
+"""Make LightGBM's random draws a function of the iteration, so that a resumed training has the draws of an
+uninterrupted one. LightGBM itself starts again with its first draw."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,16 +7,16 @@ from typing import Any
 import lightgbm
 import numpy as np
 
-from allranks.errors import InputError, Problem
+from allranks_steps.messages import bad_input
 
 FRACTIONS = ("bagging_fraction", "pos_bagging_fraction", "neg_bagging_fraction")
 """Fractions of the rows that a tree is built from: of all rows, and of each of two classes."""
 
 LEAST_ROWS = 16
-"""Fewest rows that a rank's sample has on average. LightGBM fails on a sample without rows."""
+"""Minimum mean number of rows in a rank's sample. LightGBM fails on a sample without rows."""
 
 NEVER = 2**31 - 1
-"""A bagging_freq at which LightGBM itself never draws rows."""
+"""A bagging_freq with which LightGBM never draws rows."""
 
 NOT_RESUMABLE = {
     "boosting": {
@@ -29,7 +27,7 @@ NOT_RESUMABLE = {
     },
     "data_sample_strategy": {"goss": "LightGBM samples no rows in the first iterations after a checkpoint"},
 }
-"""Values with which a resumed training builds other trees than an uninterrupted one, and why."""
+"""Parameter values with which a resumed training would build different trees, with the reasons."""
 
 
 def check_resumable(parameters: Mapping[str, Any]) -> None:
@@ -38,12 +36,10 @@ def check_resumable(parameters: Mapping[str, Any]) -> None:
         value = str(parameters.get(name, "")).lower()
         if value in values:
             found = f"{name}={value}, with which an evicted training cannot resume: {values[value]}"
-            raise InputError(Problem("input params", found, f"another {name}", "leave it out"))
+            raise bad_input("input params", found, f"another {name}", "leave it out")
     if _is_true(parameters, "use_quantized_grad", False) and _is_true(parameters, "stochastic_rounding", True):
         found = "use_quantized_grad, with which an evicted training rounds otherwise than an uninterrupted one"
-        raise InputError(
-            Problem("input params", found, "stochastic_rounding=false with it", "add stochastic_rounding=false")
-        )
+        raise bad_input("input params", found, "stochastic_rounding=false with it", "add stochastic_rounding=false")
 
 
 def check_rows(parameters: Mapping[str, Any], rows: int) -> None:
@@ -52,7 +48,7 @@ def check_rows(parameters: Mapping[str, Any], rows: int) -> None:
         if rows * fraction < LEAST_ROWS:
             found = f"{fraction:g} of the {rows} rows of a rank"
             fix = f"set a larger {name}, give more rows, or take fewer instances"
-            raise InputError(Problem(name, found, f"at least {LEAST_ROWS} rows", fix))
+            raise bad_input(name, found, f"at least {LEAST_ROWS} rows", fix)
 
 
 class Sampling:
@@ -97,7 +93,7 @@ class Sampling:
 
 
 def _fractions(parameters: Mapping[str, Any]) -> dict[str, float]:
-    """Return the fractions below 1, none without bagging."""
+    """Return the fractions below 1; {} without bagging."""
     if not int(parameters["bagging_freq"]):
         return {}
     fractions = {name: float(parameters.get(name, 1)) for name in FRACTIONS}

@@ -1,7 +1,5 @@
 """The trained model in MLflow's format, its size, and its feature importance."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -13,7 +11,7 @@ import pyarrow as pa
 
 from allranks.runtime.output_room import outputs_of_training, require_room
 from allranks.runtime.sockets import Ranks
-from allranks_steps.models.new_model import new_model
+from allranks_steps.models.mlmodel import new_model
 from allranks_steps.tables.prepared_table import Description
 
 BYTES_PER_LEAF = 115

@@ -1,6 +1,4 @@
-"""The rows that a rank trains on, and those that it validates on."""
-
-from __future__ import annotations
+"""A rank's rows for training and validation."""
 
 import argparse
 from dataclasses import dataclass, replace
@@ -11,8 +9,8 @@ import pyarrow as pa
 import pyarrow.types as kinds
 from numpy.typing import NDArray
 
-from allranks.errors import InputError, Problem
 from allranks.runtime.sockets import Ranks
+from allranks_steps.messages import bad_input
 from allranks_steps.tables.prepared_table import (
     CLASSIFICATION,
     REGRESSION,
@@ -24,7 +22,7 @@ from allranks_steps.tables.prepared_table import (
 )
 
 LEAST_ROWS = 2
-"""Fewest training rows of a rank."""
+"""Minimum number of training rows of a rank."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +38,9 @@ class Rows:
 
 
 def describe(folder: Path, args: argparse.Namespace) -> Description:
-    """Return what the columns are: table.json, and what the arguments say otherwise.
+    """Return the description in table.json with the changes in the arguments.
 
-    Raise InputError if neither says it, or the columns are not numbers.
+    Raise InputError if both are missing, or columns are not numeric.
     """
     description = read_description(folder)
     schema = open_files(folder / "train", "input data, train").schema
@@ -73,7 +71,7 @@ def read(folder: Path, split: str, description: Description, rank: int, world_si
     label = table[description.label].to_numpy().astype(np.float64)
     if np.isnan(label).any():
         found = f"{int(np.isnan(label).sum())} rows of {split} without a label"
-        raise InputError(Problem("input label_column", found, "a label in every row", "leave these rows out"))
+        raise bad_input("input label_column", found, "a label in every row", "leave these rows out")
     weight = table[description.weight].to_numpy().astype(np.float64) if description.weight else None
     return Rows(table.select(list(description.features)), label, weight)
 
@@ -81,7 +79,7 @@ def read(folder: Path, split: str, description: Description, rank: int, world_si
 def with_classes(description: Description, rows: Rows, validation: Rows, ranks: Ranks) -> Description:
     """Return the description with the classes of all ranks' training labels, where it has none.
 
-    Raise InputError if a label of the training or validation rows is no class's index. A collective.
+    Raise InputError if a label of the rows is not the index of a class. A collective.
     """
     if description.task == REGRESSION:
         return description
@@ -94,11 +92,9 @@ def with_classes(description: Description, rows: Rows, validation: Rows, ranks: 
         if most >= expected or not all(splits[number][0] for splits in highest):
             found = f"labels up to {most}" if most >= expected else "labels that are not whole numbers from 0"
             fix = "prepare the table with prepare_table, or train a regression"
-            raise InputError(
-                Problem("input label_column", f"{found} in {split}", f"the index of one of {expected} classes", fix)
-            )
+            raise bad_input("input label_column", f"{found} in {split}", f"the index of one of {expected} classes", fix)
     if expected < 2:
-        raise InputError(Problem("input label_column", "the same label in every row", "at least 2 classes"))
+        raise bad_input("input label_column", "the same label in every row", "at least 2 classes")
     return replace(description, classes=description.classes or tuple(map(str, range(count))))
 
 
@@ -109,7 +105,7 @@ def check_counts(rows: Rows, validation: Rows, ranks: Ranks) -> tuple[int, int]:
     if min(train for train, _ in counts) < LEAST_ROWS or not all(count for _, count in counts):
         found = f"{sum(n for n, _ in counts)} training and {sum(n for _, n in counts)} validation rows"
         expected = f"at least {LEAST_ROWS} and 1 for each of the {ranks.world_size} ranks"
-        raise InputError(Problem("input data", found, expected, "give more rows, or take fewer instances"))
+        raise bad_input("input data", found, expected, "give more rows, or take fewer instances")
     return int(sum(train for train, _ in counts)), int(min(train for train, _ in counts))
 
 
@@ -121,7 +117,7 @@ def _described_by(args: argparse.Namespace, names: list[str]) -> Description:
     if args.objective == "auto" or not args.label_column:
         parameter = "objective" if args.label_column else "label_column"
         fix = f"give {parameter}, or the output `table` of prepare_table"
-        raise InputError(Problem("input data", "it holds no table.json", f"{parameter} says what to train", fix))
+        raise bad_input("input data", "it holds no table.json", f"{parameter} says what to train", fix)
     other = {args.label_column, args.weight_column, *column_names(args.ignored_columns)}
     task = CLASSIFICATION if args.objective in ("binary", "multiclass") else REGRESSION
     features = tuple(name for name in names if name not in other)
@@ -131,8 +127,8 @@ def _described_by(args: argparse.Namespace, names: list[str]) -> Description:
 def _check_column(where: str, name: str, schema: pa.Schema) -> None:
     if name not in schema.names:
         expected = f"one of {', '.join(schema.names[:20])}"
-        raise InputError(Problem(where, f"there is no column {name!r}", expected))
+        raise bad_input(where, f"there is no column {name!r}", expected)
     kind = schema.field(name).type
     if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
         fix = "prepare the table with prepare_table, which writes texts as numbers, or name it in ignored_columns"
-        raise InputError(Problem(where, f"column {name!r} is of type {kind}", "a column of numbers", fix))
+        raise bad_input(where, f"column {name!r} is of type {kind}", "a column of numbers", fix)

@@ -1,7 +1,5 @@
 """Train gradient boosted trees with LightGBM, on the rows that are divided over the ranks."""
 
-from __future__ import annotations
-
 import logging
 from argparse import Namespace
 from pathlib import Path
@@ -17,10 +15,9 @@ from saving import check_room, importance, save
 from validation import Validation, default_metric
 
 from allranks import runtime
-from allranks.errors import InputError, Problem
 from allranks.runtime import sockets
 from allranks_steps.json_files import write_json
-from allranks_steps.messages import first_line
+from allranks_steps.messages import bad_input, first_line
 from allranks_steps.models.mlmodel import load_model
 from allranks_steps.tables.prepared_table import CLASSIFICATION, REGRESSION, Description
 
@@ -29,7 +26,7 @@ OURS = (*NETWORK, "objective", "num_class", "metric")
 """Parameters of LightGBM that follow from the launch, the data or the component's inputs."""
 
 TRIED_ROWS = 100
-"""Rows with which the parameters are tried before the training."""
+"""Number of rows for testing the parameters before the training."""
 
 NAMES = (
     "learning_rate",
@@ -98,7 +95,7 @@ def train(ranks: sockets.Ranks) -> None:
 def start(
     args: Namespace, checkpoints: Checkpoints, description: Description
 ) -> tuple[lightgbm.Booster | None, Progress]:
-    """Return the trees to continue and where the training stands: of a checkpoint, or of an initial model."""
+    """Return the trees to continue and the progress, from a checkpoint or an initial model."""
     loaded = checkpoints.load(args.resume_from_checkpoint)
     if loaded is not None:
         model, progress = lightgbm.Booster(model_str=loaded[0]), loaded[1]
@@ -119,11 +116,11 @@ def check_features(model: lightgbm.Booster, description: Description, where: str
     """Raise InputError if a model takes other features or has other classes."""
     if model.feature_name() != list(description.features):
         found = f"a model of the features {', '.join(model.feature_name()[:5])}, ..."
-        raise InputError(Problem(where, found, f"the features of the data: {', '.join(description.features[:5])}, ..."))
+        raise bad_input(where, found, f"the features of the data: {', '.join(description.features[:5])}, ...")
     trees = len(description.classes) if len(description.classes) > 2 else 1
     if model.num_model_per_iteration() != trees:
         found = f"a model with {model.num_model_per_iteration()} trees per iteration"
-        raise InputError(Problem(where, found, f"{trees}, for the classes of the data"))
+        raise bad_input(where, found, f"{trees}, for the classes of the data")
 
 
 def boost(
@@ -134,7 +131,7 @@ def boost(
     model: lightgbm.Booster | None,
     boosting: Boosting,
 ) -> lightgbm.Booster:
-    """Add the trees that are missing."""
+    """Train the remaining trees."""
     categorical = [name for name in description.features if name in description.categories]
     training = lightgbm.Dataset(rows.features, rows.label, weight=rows.weight, categorical_feature=categorical)
     held_out = lightgbm.Dataset(validation.features, validation.label, weight=validation.weight, reference=training)
@@ -157,7 +154,7 @@ def boost(
 
 
 def settings(args: Namespace, description: Description, ranks: sockets.Ranks) -> dict[str, Any]:
-    """Return LightGBM's parameters. Raise InputError for one that it does not know or that is not the user's to set."""
+    """Return LightGBM's parameters. Raise InputError for an unknown one, or one that the component sets."""
     objective = args.objective
     if objective == "auto":
         multiple = "multiclass" if len(description.classes) > 2 else "binary"
@@ -165,7 +162,7 @@ def settings(args: Namespace, description: Description, ranks: sockets.Ranks) ->
     task = CLASSIFICATION if objective in ("binary", "multiclass") else REGRESSION
     if task != description.task or (objective == "binary" and len(description.classes) != 2):
         kind = f"a {description.task}" + (f" with {len(description.classes)} classes" * bool(description.classes))
-        raise InputError(Problem("input objective", f"{objective} for {kind}", "an objective for it", "set it to auto"))
+        raise bad_input("input objective", f"{objective} for {kind}", "an objective for it", "set it to auto")
     parameters = {name: getattr(args, name) for name in NAMES}
     parameters |= {"objective": objective, "num_iterations": args.num_iterations, "num_threads": ranks.threads}
     # Evaluations are over the rows of all ranks: LightGBM's own would be of each rank's rows.
@@ -184,28 +181,24 @@ def more_parameters(text: str) -> dict[str, str]:
     for item in text.split():
         name, equals, value = item.partition("=")
         if not equals or not value:
-            raise InputError(
-                Problem("input params", repr(item), "NAME=VALUE", 'write "path_smooth=1 extra_trees=true"')
-            )
+            raise bad_input("input params", repr(item), "NAME=VALUE", 'write "path_smooth=1 extra_trees=true"')
         aliases = known._get_all_param_aliases() if known else {name: []}
         main = next((main for main, others in aliases.items() if name == main or name in others), None)
         if main is None:
-            raise InputError(
-                Problem("input params", f"{name} is not a parameter of LightGBM", "one of its documentation")
-            )
+            raise bad_input("input params", f"{name} is not a parameter of LightGBM", "one of its documentation")
         if main in OURS or main in NAMES or main in ("num_iterations", "early_stopping_round"):
             inputs = (*NAMES, "num_iterations", "objective", "metric", "early_stopping_round")
             fix = f"set the input {main}" if main in inputs else "remove it"
-            raise InputError(Problem("input params", f"{name} is set by the component", fix=fix))
+            raise bad_input("input params", f"{name} is set by the component", fix=fix)
         parameters[main] = value
     return parameters
 
 
 def check_accepted(parameters: dict[str, Any], rows: table.Rows, ranks: sockets.Ranks) -> None:
-    """Raise InputError if LightGBM refuses a parameter, or cannot do it on several ranks. A collective."""
+    """Raise InputError if LightGBM rejects a parameter, or does not support it on several ranks. A collective."""
     if ranks.world_size > 1 and str(parameters.get("linear_tree", "")).lower() in ("true", "1", "+"):
         fix = "leave linear_tree out, or train on one rank"
-        raise InputError(Problem("input params", f"linear_tree on {ranks.world_size} ranks", "constant leaves", fix))
+        raise bad_input("input params", f"linear_tree on {ranks.world_size} ranks", "constant leaves", fix)
     refused = None
     try:
         few = lightgbm.Dataset(rows.features.slice(0, TRIED_ROWS), rows.label[:TRIED_ROWS], params=parameters)
@@ -214,18 +207,14 @@ def check_accepted(parameters: dict[str, Any], rows: table.Rows, ranks: sockets.
         refused = first_line(error)
     refused = next((said for said in ranks.all_gather(refused) if said), None)
     if refused:
-        raise InputError(
-            Problem("input params", f"LightGBM refuses the parameters: {refused}", fix="see its documentation")
-        )
+        raise bad_input("input params", f"LightGBM refuses the parameters: {refused}", fix="see its documentation")
 
 
 def chosen_metric(name: str, description: Description) -> str:
-    """Return the metric that decides. Raise InputError if the task does not have it."""
+    """Return the metric for early stopping. Raise InputError if it does not fit the task."""
     metric = default_metric(description) if name == "auto" else name
     if (metric in ("rmse", "mae")) != (description.task == REGRESSION):
-        raise InputError(
-            Problem("input metric", f"{metric} for a {description.task}", "a metric of it", "set it to auto")
-        )
+        raise bad_input("input metric", f"{metric} for a {description.task}", "a metric of it", "set it to auto")
     return metric
 
 

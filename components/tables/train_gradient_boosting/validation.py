@@ -1,7 +1,5 @@
 """The metrics of the validation rows of all ranks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,10 +12,10 @@ from allranks_steps.tables.prepared_table import REGRESSION, Description
 from allranks_steps.tables.table_scores import as_probabilities, classification_scores, regression_scores
 
 HIGHER_IS_BETTER = {"auc": True, "accuracy": True, "macro_f1": True, "log_loss": False, "rmse": False, "mae": False}
-"""The metrics that decide about the end of a training."""
+"""Metrics for early stopping."""
 
 LOSS = {True: "rmse", False: "log_loss"}
-"""The metric that a history has as its loss. True: for a regression."""
+"""Metric that a history contains as the loss. True: for a regression."""
 
 
 def default_metric(description: Description) -> str:

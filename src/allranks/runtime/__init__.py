@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from allranks.runtime.data.data_loader import DataLoader as DataLoader
     from allranks.runtime.data.sampler import GlobalBatches as GlobalBatches
     from allranks.runtime.data.sampler import ResumableSampler as ResumableSampler
-    from allranks.runtime.data.shard_sampler import ShardSampler as ShardSampler
-    from allranks.runtime.data.sharded_dataset import ShardedDataset as ShardedDataset
+    from allranks.runtime.data.shards import ShardedDataset as ShardedDataset
+    from allranks.runtime.data.shards import ShardSampler as ShardSampler
     from allranks.runtime.data.staging import stage as stage
     from allranks.runtime.libraries import prepare_libraries as prepare_libraries
     from allranks.runtime.metrics.metrics import Metrics as Metrics
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from allranks.runtime.script import started as started
     from allranks.runtime.spec_arguments import argument_defaults as argument_defaults
     from allranks.runtime.spec_arguments import arguments as arguments
-    from allranks.runtime.strategies.deepspeed_inputs import resolve_deepspeed_file as resolve_deepspeed_file
+    from allranks.runtime.strategies.deepspeed_file import resolve_deepspeed_file as resolve_deepspeed_file
     from allranks.runtime.strategies.exponential_moving_average import (
         ExponentialMovingAverage as ExponentialMovingAverage,
     )
@@ -54,8 +54,7 @@ _NAMES = {
     "runtime.checkpoints.checkpoints": "Checkpoints Stateful",
     "runtime.data.data_loader": "DataLoader",
     "runtime.data.sampler": "GlobalBatches ResumableSampler",
-    "runtime.data.shard_sampler": "ShardSampler",
-    "runtime.data.sharded_dataset": "ShardedDataset",
+    "runtime.data.shards": "ShardSampler ShardedDataset",
     "runtime.data.staging": "stage",
     "runtime.clean_exit": "EVICTED Evicted",
     "runtime.libraries": "prepare_libraries",
@@ -67,7 +66,7 @@ _NAMES = {
     "runtime.script": "main started",
     "runtime.spec_arguments": "argument_defaults arguments",
     "runtime.strategies.training": "Strategy Training",
-    "runtime.strategies.deepspeed_inputs": "resolve_deepspeed_file",
+    "runtime.strategies.deepspeed_file": "resolve_deepspeed_file",
     "runtime.strategies.exponential_moving_average": "ExponentialMovingAverage",
     "runtime.strategies.settings": "TrainingSettings",
 }

@@ -2,8 +2,8 @@
 
     python -m allranks.runtime SCRIPT [ARGUMENT ...]
 
-For scripts that use Lightning, transformers, Accelerate, DeepSpeed or mpi4py and do not import this package. It does
-not create a process group. The exit codes are those of `runtime.main`."""
+For scripts that use Lightning, transformers, Accelerate, DeepSpeed or mpi4py without this package. No process group is
+created. The exit codes are those of `runtime.main`."""
 
 from __future__ import annotations
 

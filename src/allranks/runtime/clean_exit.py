@@ -24,7 +24,7 @@ EVICTED = 143
 """The exit code of a training that saved a checkpoint and stopped because of an eviction: 128 + SIGTERM."""
 
 REPEATED_SECONDS = 5.0
-"""For how long after a SIGTERM others are the same request."""
+"""Time after a SIGTERM in which further ones count as the same request."""
 _evictions: weakref.WeakSet[Eviction] = weakref.WeakSet()
 _requested_at = 0.0
 INTERRUPTED = 130

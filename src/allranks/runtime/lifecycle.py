@@ -16,11 +16,11 @@ from allranks.runtime.clean_exit import EVICTED
 from allranks.runtime.metrics.metrics import Metrics
 
 TIMEOUT_SECONDS = float(os.environ.get("ALLRANKS_TIMEOUT_SECONDS", "600"))
-"""How long a rank waits for the others, at the start and in every collective. torch's default is half an hour, which is
+"""Time limit for the other ranks, at the start and in every collective. torch's default is half an hour, which is
 expensive on a rented cluster. TensorFlow would wait for ever."""
 
 WATCH_SECONDS = 0.5
-"""Pause between two searches for lost ranks."""
+"""Interval between searches for lost ranks."""
 
 _STATUS = {0: "FINISHED", EVICTED: "KILLED", clean_exit.INTERRUPTED: "KILLED"}
 """MLflow's status of a run for each exit code; any other code is FAILED."""
@@ -37,7 +37,7 @@ class Closable(Protocol):
 
 
 OPEN: set[Closable] = set()
-"""The objects that the end of the training closes. One that is closed before removes itself."""
+"""Open objects, which are closed at the end of the training. An object that is closed before removes itself."""
 
 
 def close_all() -> None:
@@ -83,22 +83,22 @@ class Watch:
 
 @dataclass
 class Ending:
-    """What a rank does at its end, in this order. A `connect` function sets it while it connects.
+    """Actions at the end of a rank, in this order. The `connect` function sets them.
 
-    watch:      the search for lost ranks, which stops
-    part:       waits for the other ranks, so that a rank that finishes early does not count as lost; only after a
+    watch:      search for lost ranks, to stop
+    wait:       waits for the other ranks, so that a rank that finishes early does not count as lost; only after a
                 success or an eviction, which end every rank at the same step
     metrics:    are closed
     disconnect: called with the exit code
     """
 
     watch: Watch | None = None
-    part: Callable[[], object] | None = None
+    wait: Callable[[], object] | None = None
     metrics: Metrics | None = None
     disconnect: Callable[[int], object] | None = None
 
     def watch_for(self, find_lost: Callable[[], ConnectionError | None]) -> None:
-        """Start a watch that records a lost rank as this rank's failure, and ends this process."""
+        """Watch for lost ranks. A lost rank is recorded as this rank's failure and ends this process."""
         self.watch = Watch(find_lost, self._end_process)
 
     def stop_watch(self) -> None:
@@ -137,8 +137,8 @@ def run(connect: Callable[[Ending], Callable[[], object]]) -> NoReturn:
             if ended.code:  # sys.exit(0) is a success, which waits for its last checkpoint
                 raise
         close_all()
-        if ending.part:
-            ending.part()
+        if ending.wait:
+            ending.wait()
         ending.stop_watch()
         code = 0
     except BaseException as error:
@@ -146,9 +146,9 @@ def run(connect: Callable[[Ending], Callable[[], object]]) -> NoReturn:
         # Recorded first: the rank that failed first is the cause, and the others failed because they lost it.
         code = clean_exit.record(error)
         abandon_all()
-        if code == EVICTED and ending.part:
+        if code == EVICTED and ending.wait:
             with suppress(Exception):
-                ending.part()
+                ending.wait()
     try:
         ending.close(code)
     except BaseException as error:

@@ -25,13 +25,13 @@ class _Ranks(Protocol):
 
 @dataclass(frozen=True)
 class Content:
-    """What a job will write to a folder.
+    """The content that a job will write to a folder.
 
-    where:  the output or input whose folder it is, for messages: "output checkpoints"
+    where:  output or input of the folder, for messages, such as "output checkpoints"
     folder: the folder, which may not exist yet
     size:   bytes of one item: a model, a checkpoint
-    count:  number of items that lie there at the same time
-    fix:    what to do if the space is missing
+    count:  number of items that exist at the same time
+    fix:    fix in the message if space is missing
     """
 
     where: str
@@ -55,7 +55,7 @@ def outputs_of_training(
     """Return what a training writes to its outputs `model` and `checkpoints`: their folders, and bytes of one item.
 
     keep: number of newest checkpoints to keep, the input save_total_limit
-    best: whether the one with the best metric is kept besides
+    best: whether the checkpoint with the best metric is also kept
     """
     fix = "use a larger disk, or a smaller save_total_limit"
     count = keep + best + 1  # the next one is complete before the oldest is removed
@@ -66,7 +66,7 @@ def outputs_of_training(
 
 
 def require_room(contents: Iterable[Content], ranks: _Ranks | None = None) -> None:
-    """Raise InputError if the file systems lack the space for what a job will write.
+    """Raise InputError if the file systems lack space for the content that a job will write.
 
     contents: folders on the same file system share its free space
     ranks:    the ranks of the job. Rank 0 measures, and all ranks raise the same error: a collective. None if each

@@ -30,7 +30,7 @@ def main(
 
     train:           the training function. All ranks call it.
     strategy:        "ddp", "fsdp", "deepspeed" or "horovod"
-    timeout_seconds: how long a rank waits for the others, at the rendezvous and in every collective
+    timeout_seconds: time limit for the other ranks, at the rendezvous and in every collective
 
     Exit codes: 0 success, 1 an exception (recorded with its traceback), 2 wrong input (an InputError), 143 saved and
     stopped for an eviction, 130 Ctrl-C. SystemExit determines its own code.

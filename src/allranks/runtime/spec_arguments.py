@@ -37,7 +37,7 @@ _DATA = (Path, "a path")
 class _Option:
     """An option of the command.
 
-    label:   what messages call it: the input or the output that it passes
+    label:   name of the input or output in messages
     type:    of the input; the options of outputs are paths
     is_flag: whether the command passes it without a value
     """
@@ -65,7 +65,7 @@ class _Option:
         return ", ".join(filter(None, (_CONVERSIONS.get(self.type, _DATA)[1], ranges)))
 
     def value(self, text: str) -> Any:
-        """Raise InputError if the text is not a value of the input."""
+        """Convert a text to a value of the input. Raise InputError if it is invalid."""
         convert, _ = _CONVERSIONS.get(self.type, _DATA)
         try:
             value = convert(text)
@@ -202,9 +202,9 @@ def _option(name: str, value: str, document: Mapping[str, Any]) -> _Option:
 
 
 def _read(spec: Path) -> dict[str, Any]:
-    """Raise InputError if the file is not the spec of a component with a command."""
+    """Read a spec. Raise InputError if the file is not the spec of a component with a command."""
     try:
-        import yaml
+        import yaml  # an environment without it gets a message
     except ImportError:
         found = f"no PyYAML, which reads {spec.name}"
         raise InputError(Problem("environment", found, "the package pyyaml", "add pyyaml to the environment")) from None

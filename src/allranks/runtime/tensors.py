@@ -1,5 +1,4 @@
-"""The part of a tensor that a rank has, and a tensor in a checkpoint, of which each rank reads the region that it
-needs."""
+"""Shards of tensors, and tensors in a checkpoint, of which each rank reads the regions that it needs."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ import torch
 from torch import Tensor, distributed
 
 _SPLIT_BYTES = 1 << 16
-"""Size from which the copies of a tensor are saved in parts, one by each rank that has a copy."""
+"""Minimum size of a replicated tensor that its ranks save in parts."""
 
 Piece = tuple[tuple[int, ...], Tensor]
 """Offsets of a region within the whole tensor, and its values."""
@@ -44,9 +43,9 @@ class TensorShard:
         return cls(tuple(tensor.shape), tensor.dtype, (piece,), copies, copy)
 
     def to_save(self, number: int) -> TensorShard:
-        """Return what this rank saves of a part that several ranks have.
+        """Return the share that this rank saves of a part that several ranks have.
 
-        number: number of the tensor in the state. It distributes small tensors over the ranks.
+        number: index of the tensor in the state, by which small tensors are distributed over the ranks
         """
         if self.copies == 1 or not self.pieces:
             return self
@@ -111,7 +110,7 @@ def is_dtensor(value: object) -> bool:
     return module is not None and isinstance(value, module.DTensor)
 
 
-def of_dtensor(tensor: Any) -> TensorShard:
+def dtensor_shard(tensor: Any) -> TensorShard:
     """Return this rank's shard of a DTensor."""
     (chunk,) = tensor.__create_chunk_list__()  # the protocol of torch.distributed.checkpoint
     coordinates = tensor.device_mesh.get_coordinate()
@@ -154,15 +153,12 @@ def full(state: Any) -> Any:
     return map_leaves(lambda _, value: value.full() if isinstance(value, SavedTensor) else value, state)
 
 
-Path = tuple[str, ...]
+StatePath = tuple[str, ...]
 """The keys that lead to a value of a state, such as ("training", "model", "head.weight")."""
 
-Aliases = dict[Path, Path]
-"""Tensors that are the same as another one, such as tied weights, with that one's path."""
 
-
-def map_leaves(function: Callable[[Path, Any], Any], state: Any, path: Path = ()) -> Any:
-    """Return a state in which the function has replaced each value, of which it also gets the path."""
+def map_leaves(function: Callable[[StatePath, Any], Any], state: Any, path: StatePath = ()) -> Any:
+    """Apply a function to the path and value of each leaf of a state, and return the new state."""
     kind = type(state)
     if kind in (dict, OrderedDict):
         mapped = kind((key, map_leaves(function, value, (*path, str(key)))) for key, value in state.items())

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from allranks import runtime
-from allranks.runtime.checkpoints import background_save, writing
+from allranks.runtime.checkpoints import writing
 from allranks.runtime.checkpoints.writing import Writer
 
 
@@ -63,7 +63,7 @@ def train(ranks: runtime.Ranks) -> None:
         checkpoints._folder = folder / str(ranks.rank)
     if ranks.rank == 1 and how in FAULTS:
         Writer.write_data = FAULTS[how]  # type: ignore[method-assign]
-        background_save.ABANDON_SECONDS = 0.2
+        writing.ABANDON_SECONDS = 0.2
     if how == "exit":
         Writer.write_data = rather_slow  # type: ignore[method-assign]
     numbers.values.fill_(2)

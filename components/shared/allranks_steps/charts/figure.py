@@ -1,7 +1,5 @@
 """Charts by matplotlib as SVG: inline in a page, in its font and colours, or as a file of their own."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable
@@ -18,7 +16,7 @@ SERIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#4b
 """The colours of style.css in light mode."""
 
 IDEAL: dict[str, Any] = {"color": SOFT, "linestyle": (0, (5, 4)), "linewidth": 1.2}
-"""How a line of perfect or expected values is drawn."""
+"""Style of a line for perfect or expected values."""
 
 _VARIABLES = {INK: "--ink", SOFT: "--soft", LINE: "--line"} | {each: f"--s{at}" for at, each in enumerate(SERIES)}
 _STYLE: Any = {
@@ -56,7 +54,7 @@ def svg(draw: Callable[[Axes], object], width: int = 520, height: int = 300, bac
 
 
 def inline(label: str, draw: Callable[[Axes], object], width: int = 520, height: int = 300) -> str:
-    """Return a chart for a page: its colours follow the reader's light or dark mode. label: accessible, plain text"""
+    """Return a chart for a page: its colours follow the reader's light or dark mode. label: for screen readers"""
     _, _, content = svg(draw, width, height).partition('version="1.1">')
     content = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", content, flags=re.DOTALL)
     content = re.sub(r'font-family: [^;"]*', "font-family: inherit", content).replace("xlink:href", "href")

@@ -1,7 +1,5 @@
 """A page: its frame, style, figures and table. It needs no network, and follows the reader's light or dark mode."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -29,25 +27,25 @@ def html(title: str, lead: str, parts: Iterable[str]) -> str:
 
 
 def figures(values: Iterable[tuple[str, str]]) -> str:
-    """Return the main figures as HTML. values: pairs of a figure and its label, as plain text"""
+    """Return the main figures as HTML. values: pairs of a value and its label, as plain text"""
     cells = "\n".join(f"<div><b>{escape(value)}</b><span>{escape(label)}</span></div>" for value, label in values)
     return f'<div class="figures">\n{cells}\n</div>'
 
 
 def verdict(text: str) -> str:
-    """Return the paragraph with the result, given as plain text."""
+    """Return the paragraph with the result. text: plain text"""
     return f'<p class="said">{escape(text)}</p>'
 
 
 def notes(texts: Iterable[str]) -> str:
-    """Return a warning for each of the plain texts."""
+    """Return a warning for each text. texts: plain text"""
     return "\n".join(f'<p class="note">{escape(text)}</p>' for text in texts)
 
 
-def chart(name: str, of: str, picture: str, *, is_wide: bool = False) -> str:
-    """Return a chart with its heading. of: what is drawn, as plain text"""
+def chart(name: str, subtitle: str, picture: str, *, is_wide: bool = False) -> str:
+    """Return a chart with its heading. subtitle: plain text"""
     wide = ' class="wide"' if is_wide else ""
-    return f'<div{wide}><h2>{name} <span class="of">{escape(of)}</span></h2>\n{picture}\n</div>'
+    return f'<div{wide}><h2>{name} <span class="of">{escape(subtitle)}</span></h2>\n{picture}\n</div>'
 
 
 def charts(parts: Iterable[str], legend: Sequence[tuple[int, str]] = ()) -> str:
@@ -79,7 +77,7 @@ def bar(value: float, most: float) -> str:
 
 
 def key(colour: int) -> str:
-    """Return the key of a series in its colour."""
+    """Return the legend key of a series."""
     return f'<i class="key s{colour}"></i>'
 
 

@@ -1,7 +1,5 @@
 """Labelled texts, or pairs of them, as tokens."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ from datasets import Dataset
 
 from allranks.errors import InputError, Problem
 from allranks_steps.finetuning import records
+from allranks_steps.messages import bad_input
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ class Columns:
 
 
 def check(part: Dataset, columns: Columns, parameter: str) -> None:
-    """Raise InputError if a column is missing. parameter: the input that the data were given as."""
+    """Raise InputError if a column is missing. parameter: name of the input with the data."""
     given = {"text_column": columns.text, "text_pair_column": columns.pair, "label_column": columns.label}
     problems = [
         Problem(
@@ -40,23 +39,23 @@ def check(part: Dataset, columns: Columns, parameter: str) -> None:
 
 
 def label_names(part: Dataset, columns: Columns) -> list[str]:
-    """Return the labels, numbers by size and texts by the alphabet. Raise InputError if there are fewer than two."""
+    """Return the sorted labels. Raise InputError if there are fewer than two."""
     values = set(part[columns.label]) - {None}
     is_number = all(isinstance(value, (int, float)) for value in values)
     names = [str(value) for value in sorted(values, key=None if is_number else str)]
     if len(names) < 2:
         found = f"{len(names)} different labels in {columns.label}"
         fix = "give more data, or set problem_type to regression"
-        raise InputError(Problem("input label_column", found, "at least 2 to classify", fix))
+        raise bad_input("input label_column", found, "at least 2 to classify", fix)
     return names
 
 
 def tokenize(
     part: Dataset, columns: Columns, tokenizer: Any, max_length: int, names: Sequence[str] | None, parameter: str
 ) -> Dataset:
-    """Return input_ids and label of each record: the number of its name, or a float without names.
+    """Return the input_ids and the label of each record: the index of its name, or a float if names is None.
 
-    parameter: the input that the data were given as
+    parameter: name of the input with the data
 
     Raise InputError for a missing column, a record without text or label, or a label that is not among the names.
     """
@@ -67,7 +66,7 @@ def tokenize(
         where = f"input {parameter}, record {number}"
         texts = [record[column] for column in (columns.text, columns.pair) if column]
         if not all(isinstance(text, str) for text in texts):
-            raise InputError(Problem(where, repr(texts)[:80], "a text in each column", "correct the record"))
+            raise bad_input(where, repr(texts)[:80], "a text in each column", "correct the record")
         ids = tokenizer(*texts, truncation=True, max_length=max_length)["input_ids"]
         return {"input_ids": ids, "labels": _label(record[columns.label], numbers, where)}
 
@@ -79,12 +78,12 @@ def _label(value: Any, numbers: dict[str, int] | None, where: str) -> float:
         number = numbers.get(str(value))
         if number is None:
             expected = f"one of the training data's labels: {', '.join(numbers)}"
-            raise InputError(Problem(where, f"label {value!r}", expected, "correct the record"))
+            raise bad_input(where, f"label {value!r}", expected, "correct the record")
         return number
     try:
         result = float(value)
     except (TypeError, ValueError):
         result = math.nan
     if not math.isfinite(result):
-        raise InputError(Problem(where, f"label {value!r}", "a number, for regression", "correct the record"))
+        raise bad_input(where, f"label {value!r}", "a number, for regression", "correct the record")
     return result

@@ -1,6 +1,4 @@
-"""What a training by Transformers' Trainer reports, and how it survives an eviction."""
-
-from __future__ import annotations
+"""Report the progress of Transformers' Trainer, and save a training that is evicted."""
 
 import json
 import shutil
@@ -12,26 +10,26 @@ from torch import distributed
 from transformers import TrainerCallback
 
 from allranks import runtime
-from allranks.errors import InputError, Problem
 from allranks.runtime.clean_exit import Eviction
 from allranks_steps.history import History, peak_memory
+from allranks_steps.messages import bad_input
 
 COMPLETE = "complete.json"
-"""The file that makes a checkpoint's folder one from which a training can resume."""
+"""File that marks a checkpoint as complete."""
 
 _PREFIX = "checkpoint-"
 
 
 class EvaluationEnded(Exception):
-    """Ends an evaluation on every rank, because a rank is evicted. The Trainer then saves."""
+    """Raised on every rank to end an evaluation if a rank is evicted. The Trainer then saves."""
 
 
 class Progress(TrainerCallback):  # type: ignore[misc]  # Transformers is untyped here
-    """Log what the Trainer logs, mark complete checkpoints, and end an evicted training.
+    """Log the Trainer's metrics, mark complete checkpoints, and end an evicted training.
 
     keep:    number of checkpoints to keep
-    sample:  what is counted, in the singular
-    samples: number of them in a step, over all ranks
+    sample:  name of one sample
+    samples: number of samples in a step, over all ranks
 
     Must be constructed on the main thread. From then on, SIGTERM does not end the process: the Trainer saves at the
     next step, on every rank, and returns from `train`. Then `end_if_evicted` raises. After each batch of an evaluation,
@@ -58,7 +56,7 @@ class Progress(TrainerCallback):  # type: ignore[misc]  # Transformers is untype
 
     def on_step_end(self, _args: Any, _state: Any, control: Any, **_: Any) -> None:
         self.history.count(self._samples)
-        # Trainer's own handler of SIGTERM saves on the rank that received it alone, which then waits for the others.
+        # The Trainer's own handler of SIGTERM saves only on the rank that received it, which then waits for the others.
         if self._ranks.any_rank(self._eviction.requested):
             self._evicted = control.should_save = control.should_training_stop = True
             control.should_evaluate = False  # it comes before the save
@@ -100,22 +98,22 @@ def checkpoints(folder: Path) -> list[Path]:
     return sorted(found, key=lambda path: int(path.name.removeprefix(_PREFIX)), reverse=True)
 
 
-def resume_from(own: Path, given: Path | None, ranks: runtime.Ranks) -> str | None:
-    """Return the newest complete checkpoint: of this training, or of the given folder; None without one.
+def resume_from(folder: Path, start_from: Path | None, ranks: runtime.Ranks) -> str | None:
+    """Return the newest complete checkpoint of this training, otherwise of `start_from`; None if there is none.
 
-    An incomplete one of this training is removed. Raise InputError if the given folder has none.
+    Remove incomplete checkpoints of this training. Raise InputError if `start_from` has no checkpoint.
     """
     found: list[str | None] = [None]
     if ranks.is_main:
-        existing = checkpoints(own) or (checkpoints(given) if given is not None else [])
-        for leftover in own.glob(f"{_PREFIX}*"):
+        existing = checkpoints(folder) or (checkpoints(start_from) if start_from is not None else [])
+        for leftover in folder.glob(f"{_PREFIX}*"):
             if not (leftover / COMPLETE).is_file():
                 shutil.rmtree(leftover)
         found = [str(existing[0]) if existing else None]
     distributed.broadcast_object_list(found, src=0)
-    if found[0] is None and given is not None:
+    if found[0] is None and start_from is not None:
         expected = "the output `checkpoints` of this component"
-        raise InputError(Problem("input resume_from_checkpoint", f"no checkpoint in {given}", expected, "give it"))
+        raise bad_input("input resume_from_checkpoint", f"no checkpoint in {start_from}", expected, "give it")
     if found[0] is not None and ranks.is_main:
         runtime.note(f"resuming from {found[0]}")
     return found[0]
@@ -128,5 +126,5 @@ def _name(key: str) -> str:
 
 
 def _is_logged(key: str) -> bool:
-    # The Trainer's own summary at the end, and what is the step's number in other units.
+    # Left out: the Trainer's own summary at the end, and values that follow from the step.
     return not key.startswith(("train_", "total_")) and key not in ("epoch", "num_tokens", "eval_num_tokens")

@@ -1,6 +1,4 @@
-"""The examples of a fine-tuning as they are in files: conversations, texts, prompts with completions, preferences."""
-
-from __future__ import annotations
+"""Read the examples of a fine-tuning from files: conversations, texts, prompts with completions, preferences."""
 
 import os
 import tempfile
@@ -12,10 +10,11 @@ from typing import Any
 import datasets
 from datasets import Dataset
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError
+from allranks_steps.messages import bad_input
 
 FORMATS = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}
-"""The builder of the library datasets for each suffix."""
+"""Name of the builder in the library datasets, by suffix."""
 
 Record = dict[str, Any]
 
@@ -32,7 +31,7 @@ def read(source: Path, parameter: str) -> Dataset:
     if len(kinds) != 1 or None in kinds:
         found = ", ".join(sorted({file.suffix or file.name for file in files})) or "no such file"
         expected = "files of one kind: JSONL, parquet or CSV"
-        raise InputError(Problem(f"input {parameter}", f"{source}: {found}", expected, "give such a file or folder"))
+        raise bad_input(f"input {parameter}", f"{source}: {found}", expected, "give such a file or folder")
     filled = [str(file) for file in files if file.stat().st_size]
     try:
         records = (
@@ -41,27 +40,27 @@ def read(source: Path, parameter: str) -> Dataset:
     except (datasets.exceptions.DatasetGenerationError, ValueError) as error:
         reason = " ".join(str(error.__cause__ or error).split())[:300]
         expected = "records with the same columns in every file"
-        raise InputError(Problem(f"input {parameter}", f"{source}: {reason}", expected, "correct the file")) from error
+        raise bad_input(f"input {parameter}", f"{source}: {reason}", expected, "correct the file") from error
     if not len(records):
-        raise InputError(Problem(f"input {parameter}", f"no record in {source}", "at least one", "give more data"))
+        raise bad_input(f"input {parameter}", f"no record in {source}", "at least one", "give more data")
     return records
 
 
 def split(records: Dataset, fraction: float, seed: int) -> tuple[Dataset, Dataset]:
-    """Return the records without a random fraction of them, and that fraction: at least one record.
+    """Divide the records at random. Return the records to train on, and a fraction of at least one record to hold out.
 
     Raise InputError if no record remains.
     """
     held_out = max(1, round(fraction * len(records)))
     if held_out >= len(records):
         found = f"{held_out} of {len(records)} records held out"
-        raise InputError(Problem("input validation_fraction", found, "records to train on", "make it smaller"))
+        raise bad_input("input validation_fraction", found, "records to train on", "make it smaller")
     parts = records.train_test_split(held_out, seed=seed)
     return parts["train"], parts["test"]
 
 
 def with_held_out(records: Dataset, args: Namespace) -> dict[str, Dataset]:
-    """Return the records to train on as `data`, and the held-out ones, if there are any, as `validation_data`.
+    """Return the records to train on as `data`, and held-out records, if any, as `validation_data`.
 
     records: of the input data
 
@@ -77,21 +76,19 @@ def with_held_out(records: Dataset, args: Namespace) -> dict[str, Dataset]:
 def convert(records: Dataset, function: Callable[[Record, int], Record], columns: Sequence[str]) -> Dataset:
     """Apply a function to each record and its number, and return the result with these columns.
 
-    The result is kept as `read` keeps the records. A rank that calls this later reads what another has written.
+    The result is stored as `read` stores the records. A rank that calls this later reads the stored result.
     """
     others = [name for name in records.column_names if name not in columns]
     return records.map(function, with_indices=True, remove_columns=others)
 
 
 def too_few(count: int, needed: int, what: str) -> InputError:
-    """Return the InputError for fewer examples than one step of all ranks takes."""
-    return InputError(
-        Problem(
-            where="input data",
-            found=f"{count} {what}",
-            expected=f"at least {needed}: per_device_train_batch_size x gradient_accumulation_steps x ranks",
-            fix="give more data, or make per_device_train_batch_size smaller",
-        )
+    """Return the InputError for fewer examples than a step of all ranks needs."""
+    return bad_input(
+        "input data",
+        f"{count} {what}",
+        f"at least {needed}: per_device_train_batch_size x gradient_accumulation_steps x ranks",
+        "give more data, or make per_device_train_batch_size smaller",
     )
 
 

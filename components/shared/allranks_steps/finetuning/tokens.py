@@ -1,4 +1,4 @@
-"""Records as tokens: which ones a model sees, and which ones it is scored on.
+"""Tokenize records, and mark the tokens that are scored.
 
 A record is one of these, by its columns:
 
@@ -6,10 +6,8 @@ A record is one of these, by its columns:
     prompt, completion        two texts, or two lists of messages
     text                      a text
     prompt, chosen, rejected  a preference: two completions of a prompt, the first of which is better. Without a prompt,
-                              both are conversations, and the messages that they begin with alike are the prompt.
+                              both are conversations, and their common first messages are the prompt.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ from typing import Any
 
 from jinja2 import TemplateError
 
-from allranks.errors import InputError, Problem
+from allranks_steps.messages import bad_input
 from allranks_steps.text.scoring import IGNORED, Record
 
 COLUMNS = (("messages",), ("prompt", "completion"), ("text",))
@@ -31,7 +29,7 @@ Message = dict[str, str]
 
 @dataclass(frozen=True)
 class Tokenizing:
-    """How records become tokens.
+    """Tokenization of records.
 
     tokenizer:       of Transformers; its chat template renders messages
     max_length:      number of tokens after which an example is cut off
@@ -45,7 +43,7 @@ class Tokenizing:
     def __call__(self, record: Record, number: int) -> Record:
         """Return the tokens of a record of COLUMNS as input_ids and labels.
 
-        number: of the record, for messages
+        number: index of the record, for messages
 
         Raise InputError if the record is invalid, or the chat template cannot render it.
         """
@@ -57,7 +55,7 @@ class Tokenizing:
             messages = _messages(record["messages"], f"{where}, messages")
             answers = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
             if not answers:
-                raise InputError(Problem(where, "no message of the role assistant", "an answer to learn", "add one"))
+                raise bad_input(where, "no message of the role assistant", "an answer to learn", "add one")
             return self._conversation(messages, answers, where)
         return self.completion(record.get("prompt"), record.get("completion"), where)
 
@@ -81,11 +79,11 @@ class Tokenizing:
     def _conversation(
         self, messages: list[Message], answers: Sequence[int], where: str, end: int | None = None
     ) -> Record:
-        """Score the messages with these numbers. end: number of the message after a single answer of several ones"""
+        """Score the messages with these indices. end: index after the last message of a single answer"""
         ids = self._render(messages, where)
         spans = []
         for index in answers:
-            # What the model is given when it is asked, and what it should have said by the next message.
+            # The prompt of the answer, and the conversation up to the end of the answer.
             before = self._render(messages[:index], where, ask=True) if index else []
             after = self._render(messages[: end or index + 1], where)
             spans.append((_common(before, ids), _common(after, ids)))
@@ -99,7 +97,7 @@ class Tokenizing:
         except (TemplateError, ValueError, TypeError) as error:
             fix = "give a chat template that knows these messages, or correct them"
             expected = "messages that the chat template can render"
-            raise InputError(Problem(f"input chat_template ({where})", str(error), expected, fix)) from error
+            raise bad_input(f"input chat_template ({where})", str(error), expected, fix) from error
         return list(rendered["input_ids"])
 
     def _ids(self, text: str) -> list[int]:
@@ -116,22 +114,23 @@ class Tokenizing:
 
 
 def scored(example: Record) -> bool:
-    """Return whether a token of the example is scored. The first token never is: nothing precedes it."""
+    """Return whether any token of the example is scored. The first token is never scored, because nothing precedes
+    it."""
     return any(label != IGNORED for label in example["labels"][1:])
 
 
-def columns_of(names: Sequence[str]) -> tuple[str, ...]:
+def example_columns(names: Sequence[str]) -> tuple[str, ...]:
     """Return the columns of supervised records or preferences that are among the names. Raise InputError if neither."""
     for columns in (PREFERENCE, *COLUMNS):
         if set(columns) <= set(names):
             return columns
     expected = "messages; prompt and completion; text; or prompt, chosen and rejected"
     found = f"the columns {', '.join(names)}"
-    raise InputError(Problem("input data", found, expected, "rename the columns, or give other data"))
+    raise bad_input("input data", found, expected, "rename the columns, or give other data")
 
 
 def with_prompt(record: Record) -> Record:
-    """Return a preference with its prompt apart, also if both completions are conversations that contain it."""
+    """Return a preference with a separate prompt, also if the prompt is part of both completions."""
     chosen, rejected = record["chosen"], record["rejected"]
     if record.get("prompt") is not None or not (isinstance(chosen, list) and isinstance(rejected, list)):
         return {"prompt": record.get("prompt"), "chosen": chosen, "rejected": rejected}
@@ -140,7 +139,7 @@ def with_prompt(record: Record) -> Record:
 
 
 def set_chat_template(tokenizer: Any, template: Path | None, *, needed: bool) -> None:
-    """Give the tokenizer the chat template of a file.
+    """Set the tokenizer's chat template to that of a file.
 
     needed: whether the data are conversations
 
@@ -151,7 +150,7 @@ def set_chat_template(tokenizer: Any, template: Path | None, *, needed: bool) ->
     elif needed and not tokenizer.chat_template:
         found = "none, and the model's tokenizer has none"
         fix = "give a Jinja file, or a model that was made for conversations"
-        raise InputError(Problem("input chat_template", found, "a template that renders messages", fix))
+        raise bad_input("input chat_template", found, "a template that renders messages", fix)
 
 
 def conversational(record: Record) -> bool:
@@ -161,7 +160,7 @@ def conversational(record: Record) -> bool:
 
 def _text(value: Any, where: str) -> str:
     if not isinstance(value, str) or not value:
-        raise InputError(Problem(where, repr(value)[:80], "a text that is not empty", "correct the record"))
+        raise bad_input(where, repr(value)[:80], "a text that is not empty", "correct the record")
     return value
 
 
@@ -169,7 +168,7 @@ def _messages(value: Any, where: str) -> list[Message]:
     valid = isinstance(value, list) and value and all(_is_message(message) for message in value)
     if not valid:
         expected = 'a list of {"role": "...", "content": "..."}, or a text for both prompt and completion'
-        raise InputError(Problem(where, repr(value)[:80], expected, "correct the record"))
+        raise bad_input(where, repr(value)[:80], expected, "correct the record")
     return [{"role": message["role"], "content": message["content"]} for message in value]
 
 
@@ -178,6 +177,6 @@ def _is_message(value: Any) -> bool:
 
 
 def _common(first: Sequence[Any], second: Sequence[Any]) -> int:
-    """Return the length of the beginning that two sequences share."""
+    """Return the length of the common prefix of two sequences."""
     pairs = enumerate(zip(first, second, strict=False))
     return next((index for index, (one, other) in pairs if one != other), min(len(first), len(second)))

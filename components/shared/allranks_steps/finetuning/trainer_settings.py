@@ -1,7 +1,5 @@
 """The settings of Transformers' Trainer for the inputs that every fine-tuning has."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from typing import Any
 
@@ -9,20 +7,21 @@ import torch
 
 from allranks import runtime
 from allranks.contract import world
-from allranks.errors import InputError, Problem
+from allranks.errors import Problem
 from allranks.runtime.output_room import outputs_of_training, require_room
 from allranks.runtime.strategies import deepspeed_config, deepspeed_file
 from allranks.runtime.strategies.deepspeed_config import SCHEDULE_PARAMETERS
+from allranks_steps.messages import bad_input
 
 FLOAT32_BYTES = 4
 CHECKPOINT_VALUES = 3
-"""Numbers that a checkpoint has for each trained weight: the weight and Adam's two moments, in float32."""
+"""Values in a checkpoint for each trained weight: the weight and Adam's two moments, in float32."""
 
 _GATHER = "stage3_gather_16bit_weights_on_model_save"
 
 
 def resolved(ranks: runtime.Ranks) -> Namespace:
-    """Return the inputs with the values of DeepSpeed's file and of a precision "auto". Raise InputError."""
+    """Return the inputs with the values of DeepSpeed's file, and the resolved precision. Raise InputError."""
     args = runtime.resolve_deepspeed_file(runtime.arguments(), runtime.argument_defaults().get, ranks.world_size)
     if args.precision == "auto":
         file = deepspeed_file.read(args.deepspeed, "input deepspeed")
@@ -32,7 +31,7 @@ def resolved(ranks: runtime.Ranks) -> Namespace:
 
 
 def problems(args: Namespace, ranks: runtime.Ranks) -> list[Problem]:
-    """Return what this machine, or another input, does not allow."""
+    """Return the problems of inputs that this machine, or another input, does not allow."""
     found = []
     on_cpu = ranks.device.type == "cpu"
     if args.strategy != "ddp" and on_cpu:
@@ -104,13 +103,11 @@ def check_world(world_size: int, ranks: runtime.Ranks) -> None:
     """Raise InputError if the Trainer would not train on all ranks together, or with the full batch."""
     world.require_all(runtime.detect())
     if world_size != ranks.world_size:
-        raise InputError(
-            Problem(
-                where=f"rank {ranks.rank} of {ranks.world_size} (launcher {ranks.launcher})",
-                found=f"Transformers would train {'alone' if world_size == 1 else f'on {world_size} ranks'}",
-                expected=f"one training on {ranks.world_size} ranks",
-                fix="leave ACCELERATE_USE_CPU to allranks, or set it to true where there are no GPUs",
-            )
+        raise bad_input(
+            f"rank {ranks.rank} of {ranks.world_size} (launcher {ranks.launcher})",
+            f"Transformers would train {'alone' if world_size == 1 else f'on {world_size} ranks'}",
+            f"one training on {ranks.world_size} ranks",
+            "leave ACCELERATE_USE_CPU to allranks, or set it to true where there are no GPUs",
         )
 
 
@@ -144,7 +141,7 @@ def _fsdp(args: Namespace) -> dict[str, Any]:
 
 
 def _deepspeed(args: Namespace) -> dict[str, Any]:
-    """Return DeepSpeed's configuration. Keys that the file does not have are "auto": what TrainingArguments say.
+    """Return DeepSpeed's configuration. Keys that are not in the file are "auto": the values of TrainingArguments.
 
     Raise InputError.
     """
@@ -176,7 +173,7 @@ def _deepspeed(args: Namespace) -> dict[str, Any]:
 
 
 def _adam(args: Namespace) -> dict[str, Any]:
-    """Return the keyword arguments of TrainingArguments for what DeepSpeed's file, but no input, says about Adam."""
+    """Return Adam's settings in DeepSpeed's file that are not inputs, as keyword arguments of TrainingArguments."""
     optimizer = deepspeed_file.read(args.deepspeed, "input deepspeed").section("optimizer")
     params = optimizer.get("params") or {}
     found: dict[str, Any] = {}

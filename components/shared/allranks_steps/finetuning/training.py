@@ -1,6 +1,4 @@
-"""A training by Transformers' Trainer, from its settings to its outputs, as every fine-tuning has it."""
-
-from __future__ import annotations
+"""Train by Transformers' Trainer, from the settings to the outputs. Every fine-tuning uses it."""
 
 from argparse import Namespace
 from collections.abc import Sequence
@@ -10,8 +8,8 @@ from typing import Any
 from transformers import Trainer
 
 from allranks import runtime
-from allranks.errors import InputError, Problem
 from allranks_steps.finetuning.progress import EvaluationEnded, Progress, resume_from
+from allranks_steps.messages import bad_input
 from allranks_steps.text.scoring import Record
 
 
@@ -20,7 +18,8 @@ class ExactTrainer(Trainer):  # type: ignore[misc]  # Transformers is untyped he
     examples if they do not fill a batch on every rank."""
 
     def figures(self, examples: Sequence[Record]) -> dict[str, float]:
-        """Return the figures, the same on every rank. A collective. It must call `poll` after each batch."""
+        """Return the figures, the same on every rank. A collective. Implementations must call `poll` after each
+        batch."""
         raise NotImplementedError
 
     def evaluate(
@@ -48,10 +47,10 @@ class ExactTrainer(Trainer):  # type: ignore[misc]  # Transformers is untyped he
 def run(trainer: Trainer, progress: Progress, args: Namespace, ranks: runtime.Ranks, about: dict[str, Any]) -> None:
     """Train, from the newest checkpoint if there is one, evaluate, and write the history. A collective.
 
-    about: what the history says about the training
+    about: further content of the history
 
     Raise Evicted if the training was evicted. Raise InputError if there is no checkpoint to resume from, or if
-    DeepSpeed's file and the other inputs differ, which Transformers finds first.
+    DeepSpeed's file contradicts other inputs, which Transformers detects.
     """
     resumed = resume_from(args.checkpoints, args.resume_from_checkpoint, ranks)
     try:
@@ -60,7 +59,7 @@ def run(trainer: Trainer, progress: Progress, args: Namespace, ranks: runtime.Ra
         if "DeepSpeed config" not in str(error):
             raise
         found = " ".join(str(error).split())
-        raise InputError(Problem("input deepspeed", found, "the same values", 'write "auto" in the file')) from error
+        raise bad_input("input deepspeed", found, "the same values", 'write "auto" in the file') from error
     progress.end_if_evicted()
     if trainer.eval_dataset is not None:
         metrics = _last_evaluation(trainer)

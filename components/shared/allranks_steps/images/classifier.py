@@ -1,7 +1,5 @@
 """An image model of Transformers that takes raw pixels, and returns a score for each class."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -45,12 +43,12 @@ class ImageClassifier(nn.Module):
 
 @dataclass(frozen=True)
 class Architecture:
-    """What a classifier is built from.
+    """The settings from which a classifier is built.
 
     config:       of the network
     network_size: height and width inside of the network
     image_size:   height and width of the pixels that the classifier takes
-    mean, std:    that images are normalised with
+    mean, std:    for the normalisation of images
     """
 
     config: PretrainedConfig

@@ -1,6 +1,6 @@
 """The folder that `prepare_images` writes and that training and evaluation read.
 
-    dataset.json                                    what the images are: `Description`
+    dataset.json                                    description of the images: `Description`
     train_pixels.npy, validation_..., test_...      uint8, (count, channels, height, width)
     train_labels.npy, validation_..., test_...      int64, (count,), an index into the classes
 
@@ -27,7 +27,7 @@ DESCRIPTION = "dataset.json"
 
 
 class BadData(InputError):
-    """The data cannot be used. The message says what was found and what to do; nothing was written.
+    """An InputError for image data that cannot be used. Nothing was written.
 
     where: the input
     """
@@ -71,7 +71,7 @@ def describe(source: str, classes: tuple[str, ...], splits: Mapping[str, Images]
     """Return the description of these splits."""
     train = splits["train"].pixels
     _, channels, height, width = train.shape
-    # Without any image, a single zero takes the place of the pixels.
+    # Without images, a single zero replaces the pixels.
     by_channel = [
         (train[:, channel] if len(train) else np.zeros(1)).astype(np.float64) / 255 for channel in range(channels)
     ]

@@ -1,14 +1,12 @@
 """The architectures that can be trained by name. A new preset is one entry in `PRESETS`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from transformers import ConvNextV2Config, PretrainedConfig, ResNetConfig, SwinConfig, ViTConfig
 
-from allranks.errors import InputError, Problem
+from allranks_steps.messages import bad_input
 
 
 @dataclass(frozen=True)
@@ -17,9 +15,9 @@ class Preset:
 
     config:   the class of its configuration
     values:   keyword arguments of the configuration
-    smallest: height and width in pixels of the smallest images that it takes
-    multiple: of which the height and width must be a multiple
-    enlarges: whether smaller images are enlarged to `smallest`, instead of being refused
+    smallest: minimum height and width of images in pixels
+    multiple: divisor of the height and width
+    enlarges: whether smaller images are enlarged to `smallest` instead of refused
     """
 
     config: Callable[..., PretrainedConfig]
@@ -79,7 +77,7 @@ def network_size(name: str, image_size: int, images: tuple[int, int] | None) -> 
     """Return the height and width of the images inside of the network.
 
     image_size: the parameter; 0 for the size of the images
-    images:     height and width of the images, None if they have any size
+    images:     height and width of the images; None if they differ
 
     Raise InputError if the preset does not take images of that size.
     """
@@ -95,13 +93,11 @@ def network_size(name: str, image_size: int, images: tuple[int, int] | None) -> 
             size = (factor * size[0], factor * size[1])
     if min(size) < preset.smallest or any(side % preset.multiple for side in size):
         multiple = f", and a multiple of {preset.multiple}" if preset.multiple > 1 else ""
-        raise InputError(
-            Problem(
-                where="input model" if image_size == 0 else "input image_size",
-                found=f"{name} with images of {size[0]} x {size[1]} pixels",
-                expected=f"a height and a width of at least {preset.smallest}{multiple}",
-                fix="set image_size, to which the images are resized, or choose another model",
-            )
+        raise bad_input(
+            "input model" if image_size == 0 else "input image_size",
+            f"{name} with images of {size[0]} x {size[1]} pixels",
+            f"a height and a width of at least {preset.smallest}{multiple}",
+            "set image_size, to which the images are resized, or choose another model",
         )
     return size
 
@@ -129,13 +125,11 @@ def configuration(
 def require_stochastic_depth(drop_path_rate: float, config: PretrainedConfig) -> None:
     """Raise InputError if the architecture has no stochastic depth, and a rate is set."""
     if drop_path_rate and "drop_path_rate" not in type(config)().to_dict():
-        raise InputError(
-            Problem(
-                where="input drop_path_rate",
-                found=f"{drop_path_rate}, and a model of the type {config.model_type} has no stochastic depth",
-                expected="a ConvNeXt V2 or Swin model",
-                fix="leave drop_path_rate out, or choose such a model",
-            )
+        raise bad_input(
+            "input drop_path_rate",
+            f"{drop_path_rate}, and a model of the type {config.model_type} has no stochastic depth",
+            "a ConvNeXt V2 or Swin model",
+            "leave drop_path_rate out, or choose such a model",
         )
 
 

@@ -1,20 +1,16 @@
 """The trained model in MLflow's format: a graph with its weights, which loads without this code."""
 
-from __future__ import annotations
-
 import hashlib
 import json
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from allranks.runtime.metrics.mlflow_pytorch import installed_requirements, mlflow_pytorch
-from allranks.runtime.output_room import full_output_refused
+from allranks.runtime.metrics.tracking import installed_requirements, mlflow_pytorch
 from allranks_steps.images.classifier import Architecture, ImageClassifier
+from allranks_steps.models.mlmodel import new_model
 
 
 def save(
@@ -48,20 +44,16 @@ def save(
         "config": {name: value for name, value in config.items() if name not in ("id2label", "label2id")},
         "code": code_digest(),
     }
-    with tempfile.TemporaryDirectory() as temporary:
-        with full_output_refused("TMPDIR", Path(temporary)), installed_requirements():
-            flavor.save_model(
-                model,
-                temporary,
-                signature=signature,
-                input_example=example,
-                serialization_format="pt2",
-                pip_requirements=[f"torch=={torch.__version__.partition('+')[0]}", f"numpy=={np.__version__}"],
-                metadata=metadata,
-            )
-        with full_output_refused("output model", folder):
-            # The output folder may exist: the platform creates it, and an earlier attempt may have written to it.
-            shutil.copytree(temporary, folder, dirs_exist_ok=True)
+    with new_model(folder) as temporary, installed_requirements():
+        flavor.save_model(
+            model,
+            temporary,
+            signature=signature,
+            input_example=example,
+            serialization_format="pt2",
+            pip_requirements=[f"torch=={torch.__version__.partition('+')[0]}", f"numpy=={np.__version__}"],
+            metadata=metadata,
+        )
 
 
 def code_digest() -> str:

@@ -1,4 +1,4 @@
-"""Metrics of what a model scored, and the outputs of an evaluation."""
+"""Metrics of an evaluation, and its outputs."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allranks.runtime import Metrics
-from allranks_steps.json_files import write_json
+from allranks_steps.json_files import confusion_document, write_json
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What a model scored, over all ranks.
+    """The predictions of a model, counted over all ranks.
 
     present, predicted, correct: images of each class, predictions of it, and correct ones, (classes,)
-    confusion: (classes, classes), rows by true class, columns by predicted class; None for too many classes
+    confusion: (classes, classes), rows by true class, columns by predicted class; None if there are too many classes
     loss:      sum of the cross-entropy over the images
     top5:      images whose class is among the five with the highest scores
     """
@@ -32,7 +32,7 @@ class Counts:
     top5: float
 
     @classmethod
-    def of_matrix(cls, confusion: NDArray[np.int64], loss: float = 0.0, top5: float = 0.0) -> Counts:
+    def from_matrix(cls, confusion: NDArray[np.int64], loss: float = 0.0, top5: float = 0.0) -> Counts:
         """Return the counts of a confusion matrix."""
         return cls(confusion.sum(axis=1), confusion.sum(axis=0), np.diagonal(confusion), confusion, loss, top5)
 
@@ -67,7 +67,7 @@ def report(
     write_json(folder / "metrics.json", content)
     write_json(folder / "classes.json", class_scores(counts, classes))
     if counts.confusion is not None:
-        matrix = confusion_matrix_document(counts.confusion, classes)
+        matrix = confusion_document(counts.confusion, classes)
         # Files in ./outputs become the run's artifacts, from which Azure ML's studio draws the matrix.
         for place in (folder, Path("outputs")):
             write_json(place / "confusion_matrix.json", matrix)
@@ -95,12 +95,3 @@ def class_scores(counts: Counts, classes: tuple[str, ...]) -> dict[str, dict[str
 def ratio(part: Any, whole: Any) -> NDArray[np.float64]:
     result: NDArray[np.float64] = np.divide(part, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) > 0)
     return result
-
-
-def confusion_matrix_document(confusion: NDArray[np.int64], classes: tuple[str, ...]) -> dict[str, Any]:
-    """Return the matrix in the format that Azure ML draws."""
-    return {
-        "schema_type": "confusion_matrix",
-        "schema_version": "v1",
-        "data": {"class_labels": list(classes), "matrix": confusion.tolist()},
-    }

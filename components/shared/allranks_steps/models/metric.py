@@ -1,6 +1,4 @@
-"""A metric of an evaluation, and which of two of its values is better."""
-
-from __future__ import annotations
+"""Read a metric of an evaluation, and compare its values."""
 
 import json
 import math
@@ -8,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError
+from allranks_steps.messages import bad_input
 
 ROUNDING = 1e-9
 """Tolerance for rounding errors, such as in differences of fractions."""
@@ -22,7 +21,7 @@ class Metric:
     goal: str = "maximize"
 
     def gain(self, value: float, reference: float) -> float:
-        """Return by how much the value is better than the reference; a negative number if it is worse."""
+        """Return the improvement of the value over the reference, negative if it is worse."""
         return value - reference if self.goal == "maximize" else reference - value
 
     def reaches(self, value: float, threshold: float) -> bool:
@@ -52,7 +51,7 @@ def read_metrics(folder: Path) -> dict[str, Any]:
     return metrics
 
 
-def value_of(metrics: dict[str, Any], name: str, folder: Path) -> float:
+def metric_value(metrics: dict[str, Any], name: str, folder: Path) -> float:
     """Return the value of a metric. Raise InputError if it is missing, or not a finite number.
 
     folder: where the metrics were read from, for the message
@@ -66,15 +65,15 @@ def value_of(metrics: dict[str, Any], name: str, folder: Path) -> float:
     raise _problem(f"{folder / 'metrics.json'}: {found}; {known}", "a finite number")
 
 
-def baseline_of(metrics: dict[str, Any], name: str, folder: Path) -> float | None:
+def baseline_value(metrics: dict[str, Any], name: str, folder: Path) -> float | None:
     """Return the baseline's value of a metric; None if the evaluation had no baseline. Raise InputError."""
     baseline = metrics.get("baseline")
     if baseline is None:
         return None
     if not isinstance(baseline, dict):
         raise _problem(f"{folder / 'metrics.json'}: baseline is {baseline!r}", "an object or null")
-    return value_of(baseline, name, folder)
+    return metric_value(baseline, name, folder)
 
 
 def _problem(found: str, expected: str = "", fix: str = "") -> InputError:
-    return InputError(Problem("input metrics", found, expected, fix))
+    return bad_input("input metrics", found, expected, fix)

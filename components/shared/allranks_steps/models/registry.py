@@ -1,14 +1,13 @@
 """Versions of a model in MLflow's registry, which on Azure ML is the workspace's."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError
+from allranks_steps.messages import bad_input
 
 
 @dataclass(frozen=True)
@@ -22,17 +21,17 @@ class Version:
 def require_address() -> None:
     """Raise InputError if no registry is configured: MLflow would create one of its own."""
     if not os.environ.get("MLFLOW_TRACKING_URI"):
-        raise InputError(Problem("MLFLOW_TRACKING_URI", "it is not set, so there is no registry", "MLflow's address"))
+        raise bad_input("MLFLOW_TRACKING_URI", "it is not set, so there is no registry", "MLflow's address")
 
 
 def newest(name: str) -> Version | None:
-    """Return the version with the highest number, None if the model has none.
+    """Return the version with the highest number; None if the model has no version.
 
-    Raise InputError if the look-up fails for any other reason: the model may exist then.
+    Raise InputError if the look-up fails, because the model may exist.
     """
     require_address()
     if not name or "'" in name:
-        raise InputError(Problem("input name", repr(name), "the name of a model, without quotes"))
+        raise bad_input("input name", repr(name), "the name of a model, without quotes")
     from mlflow.exceptions import MlflowException
     from mlflow.tracking import MlflowClient
 
@@ -46,13 +45,13 @@ def newest(name: str) -> Version | None:
     except MlflowException as error:
         if error.error_code == "RESOURCE_DOES_NOT_EXIST":
             return None
-        raise registry_error(f"MLflow did not say which versions {name!r} has: {error}") from None
+        raise registry_error(f"the versions of {name!r} cannot be listed: {error}") from None
 
 
 def register(model: Path, name: str, tags: Mapping[str, str], *, beside: tuple[Path, ...] = ()) -> str:
     """Register the model as a new version of a name, with tags and the id of this run, and return the version.
 
-    beside: files to add to the model's folder
+    beside: further files for the model's folder
 
     Raise InputError if the registry refuses.
 
@@ -76,4 +75,4 @@ def register(model: Path, name: str, tags: Mapping[str, str], *, beside: tuple[P
 
 def registry_error(found: str) -> InputError:
     """Return the error for a registry that cannot be reached, or refuses a request."""
-    return InputError(Problem("registry", found))
+    return bad_input("registry", found)

@@ -1,17 +1,15 @@
 """The folder that `prepare_table` writes and that training and evaluation read.
 
-    table.json                                 what the columns are: `Description`
+    table.json                                 description of the columns: `Description`
     train/part-00000.parquet, ...              the rows of each split, in Apache Parquet
     validation/..., test/...
 
 Every feature is a number: a column of texts is written as the index of its category, and table.json has the texts. A
 missing value is null. The label of a classification is the index of its class.
 
-Training data from elsewhere need no table.json: a folder with the sub-folders train, validation and test, in Parquet or
-CSV, is described by the component's parameters.
+Other training data need no table.json. Parameters of the component describe a folder with the sub-folders train,
+validation and test, in Parquet or CSV.
 """
-
-from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
@@ -22,9 +20,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from allranks.errors import InputError, Problem
 from allranks_steps.json_files import write_json
-from allranks_steps.messages import first_line
+from allranks_steps.messages import bad_input, first_line
 
 SPLITS = ("train", "validation", "test")
 DESCRIPTION = "table.json"
@@ -38,8 +35,8 @@ class Description:
     task:       classification or regression
     label:      column of the label
     weight:     column of the rows' weights; "" for none
-    features:   the other columns, in the order in which a model takes them
-    categories: of each categorical feature, the texts that its numbers stand for; empty if it had numbers already
+    features:   the other columns, in the order of the model's inputs
+    categories: texts of each categorical feature, by number; empty if the feature was numeric
     classes:    names of the classes, in the order of their indices; empty for a regression
     counts:     rows in each split; empty if unknown
     """
@@ -77,7 +74,7 @@ def read_description(folder: Path) -> Description | None:
         return None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         found = f"{file} is damaged: {error!r}"
-        raise InputError(Problem("input data", found, fix="run prepare_table again")) from None
+        raise bad_input("input data", found, fix="run prepare_table again") from None
 
 
 def column_names(text: str | None) -> tuple[str, ...]:
@@ -97,12 +94,12 @@ def open_files(folder: Path, where: str = "input data") -> pads.Dataset:
     found = {kind: files for kind, files in kinds.items() if files}
     if len(found) != 1:
         what = "no file that ends with .parquet or .csv" if not found else "Parquet and CSV files"
-        raise InputError(Problem(where, f"{folder} holds {what}", "a folder with files of one kind"))
+        raise bad_input(where, f"{folder} holds {what}", "a folder with files of one kind")
     ((kind, files),) = found.items()
     try:
         return pads.dataset(files, format=kind)
     except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(Problem(where, f"{folder}: {first_line(error)}")) from None
+        raise bad_input(where, f"{folder}: {first_line(error)}") from None
 
 
 def read_rows(folder: Path, split: str, description: Description, rank: int, world_size: int) -> pa.Table:
@@ -116,7 +113,7 @@ def read_rows(folder: Path, split: str, description: Description, rank: int, wor
 
 
 def read_share(rows: pads.Dataset, columns: list[str], rank: int, world_size: int, where: str) -> pa.Table:
-    """Return this rank's share of the rows: consecutive ones, as many as the other ranks have, give or take one.
+    """Return this rank's share of the rows. The rows are consecutive, and the shares differ by at most one row.
 
     where: the input, for the message
 
@@ -126,7 +123,7 @@ def read_share(rows: pads.Dataset, columns: list[str], rank: int, world_size: in
     missing = [name for name in columns if name not in rows.schema.names]
     if missing:
         expected = f"one of {', '.join(rows.schema.names[:20])}"
-        raise InputError(Problem(where, f"there is no column {missing[0]!r}", expected))
+        raise bad_input(where, f"there is no column {missing[0]!r}", expected)
     try:
         pieces = list(_pieces(rows))
         total = sum(count for _, count in pieces)
@@ -139,12 +136,12 @@ def read_share(rows: pads.Dataset, columns: list[str], rank: int, world_size: in
                 tables.append(table.slice(low, high - low))
             start += count
     except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(Problem(where, first_line(error))) from None
+        raise bad_input(where, first_line(error)) from None
     return pa.concat_tables(tables) if tables else rows.schema.empty_table().select(columns)
 
 
 def _pieces(rows: pads.Dataset) -> Iterator[tuple[pads.Fragment, int]]:
-    """Yield what can be read on its own, and how many rows it has."""
+    """Yield the parts of the table that can be read separately, with their numbers of rows."""
     for fragment in rows.get_fragments():
         if isinstance(fragment, pads.ParquetFileFragment):
             # A fragment of one row group counts the rows of its whole file.

@@ -1,7 +1,5 @@
 """Metrics of predictions for a table, weighted where rows have weights."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import metrics

@@ -1,6 +1,4 @@
-"""Transformers' Llama, trained by a loss that never holds the scores of all tokens at once."""
-
-from __future__ import annotations
+"""Transformers' Llama with a loss that is computed in chunks, so that the scores of all tokens never exist at once."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +17,7 @@ CHUNK_SCORES = 1 << 26
 
 
 class Llama(LlamaForCausalLM):  # type: ignore[misc]  # Transformers is untyped here
-    """LlamaForCausalLM whose forward returns the loss of the tokens that follow, if they are given."""
+    """LlamaForCausalLM whose forward method returns the loss if the following tokens are given."""
 
     def forward(self, input_ids: Tensor | None = None, following: Tensor | None = None, **options: Any) -> Any:
         """Return what LlamaForCausalLM returns, or the mean cross-entropy of the following tokens, float32.
@@ -67,7 +65,7 @@ def configuration(**values: Any) -> LlamaConfig:
 
 def save_network(folder: Path, config: LlamaConfig, weights: Mapping[str, Tensor]) -> None:
     """Write the configuration and the weights, a state dict, as LlamaForCausalLM's `save_pretrained` does."""
-    logging.disable_progress_bar()  # a log has no place for one
+    logging.disable_progress_bar()  # which would fill a log
     with torch.device("meta"):
         network = LlamaForCausalLM(config)
     network.save_pretrained(folder, state_dict=dict(weights))

@@ -1,7 +1,5 @@
 """Language models in MLflow's format: their files, and the code that serves them without this project."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile
@@ -25,19 +23,19 @@ GENERATION = {
     "chat": ("boolean", True),
 }
 """MLflow's type and the default of each parameter of a language model: temperature 0 takes the most likely token;
-top_k 0 samples from all tokens; chat is whether a prompt is a user's message or a text to continue."""
+top_k 0 samples from all tokens; chat: whether a prompt is a user's message, not a text to continue."""
 
 LANGUAGE_MODEL = Path(__file__).with_name("served_language_model.py")
-"""The Python model that takes the parameters of GENERATION."""
+"""The Python model with the parameters of GENERATION."""
 
 
 def write_mlflow_model(
     model: Path, served_by: Path, packages: Iterable[str], params: Mapping[str, tuple[str, object]] | None = None
 ) -> None:
-    """Make a folder whose files are in WITHIN already an MLflow model.
+    """Turn a folder, with the model's files in WITHIN, into an MLflow model.
 
     served_by: the file with the Python model
-    packages:  what serving needs
+    packages:  required for serving
     params:    MLflow's type and the default of each parameter of a model that maps texts to texts; None: no signature
     """
     # A progress bar for a few local files is not useful.

@@ -1,22 +1,22 @@
-"""A model and its tokenizer in Hugging Face's format: find them in a folder, and read what is known before loading."""
-
-from __future__ import annotations
+"""A model and its tokenizer in the format of Hugging Face: find, describe and load them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoConfig, AutoTokenizer
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging
 
 from allranks.errors import InputError, Problem
+from allranks_steps.messages import bad_input
 
 WITHIN = "artifacts/huggingface"
 """The folder of the model's files within the MLflow models of this project."""
 
 ADAPTER = "adapter"
-"""The folder of an adapter that is not merged, within the model's files."""
+"""Folder of an unmerged adapter within the model's files."""
 
 _EXPECTED = (
     "a model in Hugging Face's format (config.json, weights, tokenizer), or an MLflow model with one: "
@@ -31,7 +31,7 @@ class ModelFolder:
     parameter: the input that the model was given as, for messages
     weights:   holds config.json and the weights
     tokenizer: holds the tokenizer's files
-    adapter:   holds an adapter for the weights, which is not merged into them; None without one
+    adapter:   holds an adapter that is not merged into the weights; None without one
     """
 
     parameter: str
@@ -45,13 +45,13 @@ def find(folder: Path, parameter: str) -> ModelFolder:
 
     Raise InputError if there is no config.json or no tokenizer.
     """
-    logging.disable_progress_bar()  # a log has no place for one
+    logging.disable_progress_bar()  # which would fill a log
     inner = folder / WITHIN
     root = inner if inner.is_dir() else folder
     weights, tokenizer = _shallowest(root, "config.json"), _shallowest(root, "tokenizer_config.json")
     if weights is None or tokenizer is None:
         found = f"no {'config.json' if weights is None else 'tokenizer_config.json'} in {folder}"
-        raise InputError(Problem(f"input {parameter}", found, _EXPECTED, "give the folder of such a model"))
+        raise bad_input(f"input {parameter}", found, _EXPECTED, "give the folder of such a model")
     adapter = weights / ADAPTER
     return ModelFolder(parameter, weights, tokenizer, adapter if adapter.is_dir() else None)
 
@@ -77,7 +77,7 @@ def read_tokenizer(folder: ModelFolder) -> Any:
         if tokenizer.eos_token is None:
             expected = "a padding token, or an end token to pad with"
             fix = "set pad_token in tokenizer_config.json"
-            raise InputError(Problem(f"input {folder.parameter}", "a tokenizer without both", expected, fix))
+            raise bad_input(f"input {folder.parameter}", "a tokenizer without both", expected, fix)
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
 
@@ -113,7 +113,7 @@ def load_weights(
     """Load a model.
 
     kind:     one of Transformers' Auto classes
-    may_miss: takes the model and the name of weights that the files lack, and returns whether they may be new
+    may_miss: returns whether weights that the files lack may be new, for the model and their name
     options:  of from_pretrained
 
     Raise InputError if weights are missing, damaged or those of another model.
@@ -125,18 +125,51 @@ def load_weights(
     if missing := sorted(name for name in report["missing_keys"] if not may_miss(model, name)):
         found = f"no weights for {', '.join(missing[:3])} in {folder.weights}"
         expected = "the weights of the whole model"
-        raise InputError(Problem(f"input {folder.parameter}", found, expected, "give the folder of the whole model"))
+        raise bad_input(f"input {folder.parameter}", found, expected, "give the folder of the whole model")
     return model
+
+
+def open_causal(place: Path, parameter: str, max_seq_length: int = 0) -> tuple[ModelFolder, Any]:
+    """Return the folders of a model and its tokenizer. Raise InputError as `open_model` and `check_kind` do."""
+    folder, config, tokenizer = open_model(place, parameter, max_seq_length)
+    check_kind(folder, config)
+    return folder, tokenizer
+
+
+def check_kind(folder: ModelFolder, config: Any) -> None:
+    """Raise InputError if the model is not a causal language model."""
+    architectures = tuple(getattr(config, "architectures", None) or ())
+    is_causal = any(name.endswith(("ForCausalLM", "LMHeadModel")) for name in architectures)
+    if type(config) not in AutoModelForCausalLM._model_mapping or (architectures and not is_causal):
+        found = f"{', '.join(architectures) or config.model_type}"
+        expected = "a causal language model, such as LlamaForCausalLM"
+        raise bad_input(f"input {folder.parameter}", found, expected, "give a model that continues texts")
+
+
+def load_causal(folder: ModelFolder, dtype: torch.dtype, **options: Any) -> Any:
+    """Load the model, and merge its adapter, if any, into the weights. Raise InputError as `load_weights` does.
+
+    options: as for `load_weights`"""
+    model = load_weights(AutoModelForCausalLM, folder, dtype=dtype, **options)
+    if folder.adapter is None:
+        return model
+    try:
+        from peft import PeftModel
+    except ImportError:
+        found = f"{folder.adapter}, and the environment has no peft"
+        raise bad_input(f"input {folder.parameter}", found, "a merged adapter", "fine-tune with merge=true") from None
+
+    return PeftModel.from_pretrained(model, folder.adapter).merge_and_unload()
 
 
 def _unreadable(folder: ModelFolder, error: Exception) -> InputError:
     """Return the InputError for a model whose files cannot be read."""
     reason = " ".join(str(error).split())[:300]
-    return InputError(Problem(f"input {folder.parameter}", f"{folder.weights}: {reason}", _EXPECTED, "give another"))
+    return bad_input(f"input {folder.parameter}", f"{folder.weights}: {reason}", _EXPECTED, "give another")
 
 
 def _shallowest(root: Path, name: str) -> Path | None:
-    """Return the folder of the file that is the fewest folders deep, of an adapter's none."""
+    """Return the folder of the file with the fewest parents. Adapters are ignored."""
     files = (file for file in root.rglob(name) if ADAPTER not in file.relative_to(root).parts)
     file = min(files, key=lambda file: (len(file.parts), str(file)), default=None)
     return file.parent if file else None

@@ -1,6 +1,6 @@
 """The folder that `prepare_text` writes and that training and evaluation read.
 
-    description.json                      what the text is and which files hold it: `Description`; written last
+    description.json                      description of the text and its files: `Description`; written last
     tokenizer.json                        the tokenizer, in the format of the library `tokenizers`
     train-00000.bin, train-00001.bin ...  the tokens of a split in order, unsigned little-endian integers, no header
     validation-00000.bin ...
@@ -8,8 +8,6 @@
 The documents of a split follow each other, each ending with the end token. The files are only mapped into memory, so
 the ranks and loader workers of an instance share their pages, and a corpus may be larger than the memory.
 """
-
-from __future__ import annotations
 
 import hashlib
 import json
@@ -25,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError
 from allranks_steps.json_files import write_json
+from allranks_steps.messages import bad_input
 
 SPLITS = ("train", "validation")
 DESCRIPTION = "description.json"
@@ -72,7 +71,7 @@ class Description:
 
 
 class Tokens:
-    """The tokens of a split as one sequence, whatever the files that hold them. Slices are read when they are taken.
+    """The tokens of a split as one sequence over several files. A slice is read when it is used.
 
     len(tokens)          number of tokens
     tokens[start:stop]   a NumPy array of at most stop - start tokens, of the files' dtype
@@ -162,4 +161,4 @@ def _checksum(file: Path) -> str:
 
 
 def _unusable(found: str, fix: str = "run prepare_text again") -> InputError:
-    return InputError(Problem("input data", found, fix=fix))
+    return bad_input("input data", found, fix=fix)

@@ -1,21 +1,56 @@
-"""Score examples of a language model on all ranks, each token once."""
+"""Score examples on all ranks, each once, also if a forward pass is a collective."""
 
-from __future__ import annotations
-
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, distributed
 from torch.nn import functional
-
-from allranks_steps.text.each_once import each_once
-from allranks_steps.text.token_scores import token_scores
 
 IGNORED = -100
 """The label of a token that is not scored, as Transformers' losses have it."""
 
 Record = dict[str, Any]
+
+
+@torch.no_grad()
+def score_batches(
+    model: Any,
+    examples: Sequence[Record],
+    width: int,
+    batch_size: int,
+    compute: Callable[[list[Record]], Tensor],
+    after_batch: Callable[[], object] = lambda: None,
+) -> Tensor:
+    """Return the figures of all examples, (len(examples), width) float64 on the CPU, on every rank. A collective.
+
+    model:      is set to evaluation mode during the call
+    examples:   with input_ids; the same on every rank
+    batch_size: number of examples that a rank computes at once
+    compute:    returns the figures of a batch, (len(batch), width)
+    after_batch: called after each batch, on every rank
+
+    Every rank makes the same number of calls, which sharded models require.
+    """
+    rank, world_size = distributed.get_rank(), distributed.get_world_size()
+    # Examples of one batch are of similar length, so that there is little padding.
+    lengths = [len(example["input_ids"]) for example in examples]
+    order = sorted(range(len(examples)), key=lengths.__getitem__)
+    own = order[rank::world_size]
+    table = torch.zeros(len(examples), width, dtype=torch.float64)
+    was_training = model.training
+    model.eval()
+    for start in range(0, math.ceil(len(examples) / world_size), batch_size):
+        indices = own[start : start + batch_size]
+        # A rank that has no example left computes one whose figures are not used.
+        figures = compute([examples[index] for index in indices or order[:1]])
+        if indices:
+            table[indices] = figures.double().cpu()
+        after_batch()
+    model.train(was_training)
+    distributed.all_reduce(table)
+    return table
 
 
 def score(
@@ -32,12 +67,17 @@ def score(
     batch_size: number of examples that a rank scores at once
     after_batch: called after each batch, on every rank
     """
-    return each_once(model, examples, 3, batch_size, lambda batch: _score_batch(model, batch, device), after_batch)
+    return score_batches(model, examples, 3, batch_size, lambda batch: _score_batch(model, batch, device), after_batch)
 
 
 def summarize(table: Tensor) -> dict[str, float]:
-    """Return the `token_scores` of all examples of `score`."""
-    return token_scores(*table.sum(dim=0).tolist())
+    """Return count, the number of scored tokens of all examples of `score`; loss, in nats per token; perplexity, its
+    exponential; accuracy, the fraction of tokens that the model predicts."""
+    count, loss, correct = table.sum(dim=0).tolist()
+    mean = loss / max(count, 1)
+    # Above 700 nats a token the exponential is not a float.
+    perplexity = math.exp(mean) if mean < 700 else math.inf
+    return {"count": int(count), "loss": mean, "perplexity": perplexity, "accuracy": correct / max(count, 1)}
 
 
 def _score_batch(model: Any, batch: Sequence[Record], device: torch.device) -> Tensor:

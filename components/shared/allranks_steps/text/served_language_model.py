@@ -1,6 +1,4 @@
-"""What MLflow loads: a language model that answers or continues prompts. It needs no file but those of the model."""
-
-from __future__ import annotations
+"""The language model that MLflow serves. It answers or continues prompts, and needs only the model's files."""
 
 from pathlib import Path
 from typing import Any
@@ -42,7 +40,7 @@ class LanguageModel(PythonModel):  # type: ignore[misc]  # MLflow is untyped
             messages = [{"role": "user", "content": prompt}]
             text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
         else:
-            # In the training data, a text starts after this token.
+            # In the training data, each text follows this token.
             text = (tokenizer.bos_token or "") + prompt
         inputs = tokenizer(text, add_special_tokens=False, return_tensors="pt").to(self.model.device)
         sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p} if temperature > 0 else {}

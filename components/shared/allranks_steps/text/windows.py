@@ -1,7 +1,5 @@
 """Windows of tokens: input sequences and their targets."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -21,7 +19,7 @@ class TokenSequence(Protocol):
 
 
 class Windows(Dataset[Tensor]):
-    """A map-style data set of the windows in a sequence of tokens, which do not overlap.
+    """A map-style data set of non-overlapping windows of a sequence of tokens.
 
     windows[index]: the window's tokens and the one after it, (max_seq_length + 1,) int64
     """
@@ -52,7 +50,7 @@ class Scored(Sequence[dict[str, Tensor]]):
 
     def __getitem__(self, number: Any) -> Any:
         start = range(len(self))[number] * self._step
-        # The first token has no prediction: it is the last one of the sequence before.
+        # The first token is not predicted. It is the last token of the previous sequence.
         ids = torch.from_numpy(self._tokens[start : start + self._step + 1].astype(np.int64))
         return {"input_ids": ids, "labels": ids}
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import math
+import pickle
 import time
 import weakref
 from collections.abc import Mapping
@@ -22,17 +22,16 @@ from torch.distributed.checkpoint import state_dict_saver
 from allranks.errors import InputError, Problem
 from allranks.runtime import tensors
 from allranks.runtime.checkpoints import manifest, random_states, reading, state, writing
-from allranks.runtime.checkpoints.background_save import WRITE_SECONDS, BackgroundSave, not_written
 from allranks.runtime.checkpoints.manifest import Entry, Manifest
 from allranks.runtime.checkpoints.staging import StagingMemory
+from allranks.runtime.checkpoints.writing import WRITE_SECONDS, BackgroundSave, not_written
 from allranks.runtime.clean_exit import Evicted, Eviction
 from allranks.runtime.notes import note
 from allranks.runtime.ranks.agreement import Agreement
 from allranks.runtime.ranks.ranks import Ranks
-from allranks.runtime.tensors import TensorShard
 
 _LONG_SECONDS = 1.0
-"""How long a step may wait for the previous checkpoint without a note."""
+"""Time that a step may wait for the previous checkpoint without a note."""
 
 _numbers = itertools.count()
 
@@ -43,20 +42,20 @@ class Stateful(Protocol):
     def state_dict(self) -> Any:
         """Return the state as tensors and plain values. Called on every rank.
 
-        Of DTensors and TensorShards, every rank's part is saved; of everything else, rank 0's value."""
+        Every rank's part of DTensors and TensorShards is saved, and rank 0's value of everything else."""
 
     def load_state_dict(self, state: Any, /) -> Any:
         """Load a state. Called on every rank. A part with `reads_saved_tensors = True` gets each tensor as a
-        SavedTensor, from which it reads what it needs; any other part gets whole tensors."""
+        SavedTensor, of which it can read regions. Any other part gets whole tensors."""
 
 
 class Checkpoints:
     """The checkpoints of a training in one folder, `step_000000100` and so on.
 
-    Each rank writes its part of the state: its shards of a sharded model, and a share of what all ranks have. A save
+    Each rank writes its part of the state: its shards of a sharded model, and a share of replicated tensors. A save
     copies the state to host memory, while the training waits, and a thread writes it. When the files of all ranks are
-    on disk, rank 0 writes a manifest with their checksums, without which a checkpoint does not count. If a process is
-    killed meanwhile, the previous checkpoint remains.
+    on disk, rank 0 writes a manifest with their checksums, which makes the checkpoint valid. If a process is killed
+    before, the previous checkpoint remains.
 
     A checkpoint also contains the random states of every rank, so that a resumed training computes the same steps as an
     uninterrupted one, bit by bit on CPUs. With find_unused_parameters on more than two ranks it does
@@ -116,7 +115,7 @@ class Checkpoints:
         self._key = f"allranks/checkpoints/{next(_numbers)}"
         self._agreement = Agreement(PrefixStore(self._key, ranks.store), ranks.rank, ranks.world_size)
         weakref.finalize(self, self._agreement.close).atexit = False
-        # Of their own: the threads of the saves communicate while the training does.
+        # A separate group, because the threads of the saves communicate during the training.
         self._group = distributed.new_group(backend="gloo", timeout=timedelta(seconds=WRITE_SECONDS))
         self._staging: StagingMemory | None = None
         self._pending: BackgroundSave | None = None
@@ -131,8 +130,8 @@ class Checkpoints:
         best:       load the checkpoint with the best metric instead, if one has a metric
         start_from_name: the name of the input that gave `start_from`, for messages
 
-        Incomplete and damaged checkpoints are skipped with a note. Raise InputError if `start_from` is needed and has
-        no complete checkpoint, if the checkpoint has other parts, or parts of another shape."""
+        Skip incomplete and damaged checkpoints with a note. Raise InputError if `start_from` is needed and has no
+        complete checkpoint, or if the checkpoint has other parts, or parts of another shape."""
         self._finish_pending()
         if self._ranks.is_main:
             manifest.remove_incomplete(self._folder)
@@ -158,15 +157,14 @@ class Checkpoints:
 
         If any rank has received SIGTERM, the ranks agree on one of the next steps, save at it and raise Evicted. A
         training that ends before that step ends as usual. Within long work between two steps, such as a validation,
-        call `interrupted`. Minutes are counted by rank 0, and a checkpoint that they make due is saved about a second
-        later.
+        call `interrupted`. Rank 0 counts the minutes, and the ranks save about a second after they have passed.
 
         Raise InputError if an earlier checkpoint could not be written, on every rank at the same step.
         """
         if self._staging is None and (self._every_steps or self._every_seconds < math.inf):
             # At the first step, when the optimizers have their state.
             self._staging = StagingMemory(self._ranks.device)
-            self._staging.reserve(self._state()[0])
+            self._staging.reserve(self._state().shards)
         self._poll()
         agreed, self._is_due = self._is_due, False
         if self._must_stop:
@@ -220,7 +218,7 @@ class Checkpoints:
         if self._eviction.requested or (self._pending is not None and self._pending.has_failed):
             self._agreement.request(stop=True)
         elif time.monotonic() >= self._due_at and self._ranks.is_main and not self._is_due:
-            # By the clock of one rank: those of instances differ.
+            # By the clock of one rank, because the clocks of instances differ.
             self._agreement.request(stop=False)
         self._polls += 1
         decision = self._agreement.reach(self._polls)
@@ -235,7 +233,7 @@ class Checkpoints:
                 self._finish_pending()
                 self._add_metric(step, metric)
             return
-        shards, others, aliases = self._state()
+        own = self._state()
         started = time.monotonic()
         self._finish_pending()
         waited = time.monotonic() - started
@@ -246,13 +244,13 @@ class Checkpoints:
             )
         if self._staging is None:
             self._staging = StagingMemory(self._ranks.device)
-        copies, ready = self._staging.fill(shards)
-        path, description = manifest.path_of(self._folder, step), Manifest(step, self._ranks.world_size, metric)
+        copies, ready = self._staging.fill(own.shards)
+        path, description = manifest.checkpoint_path(self._folder, step), Manifest(step, self._ranks.world_size, metric)
         remove_old = partial(manifest.remove_old, self._folder, step, self._keep, self._mode)
         save = partial(
             state_dict_saver.save,
-            writing.nested(copies, others),
-            storage_writer=writing.Writer(path, description, aliases, remove_old),
+            writing.nested(copies, own.others),
+            storage_writer=writing.Writer(path, description, own.aliases, remove_old),
             planner=writing.Planner(self._key, ready),
             process_group=self._group,
         )
@@ -264,7 +262,7 @@ class Checkpoints:
 
     def _add_metric(self, step: int, metric: float) -> None:
         self.metric = metric
-        path = manifest.path_of(self._folder, step)
+        path = manifest.checkpoint_path(self._folder, step)
         description = manifest.read(path) if self._ranks.is_main else None
         if description is not None:
             try:
@@ -272,23 +270,9 @@ class Checkpoints:
             except OSError as error:
                 raise not_written(path, f"rank 0: {error}") from error
 
-    def _state(self) -> tuple[dict[tensors.Path, TensorShard], dict[tensors.Path, io.BytesIO], tensors.Aliases]:
-        """Return the tensors, or parts of them, that this rank saves, other values as bytes, and tied tensors."""
-        structure, leaves = state.split({name: part.state_dict() for name, part in self._parts.items()})
-        aliases = state.aliases(leaves)
-        shards: dict[tensors.Path, TensorShard] = {}
-        for number, (path, value) in enumerate(leaves.items()):
-            if path in aliases:
-                continue
-            if isinstance(value, TensorShard):
-                shards[path] = value.to_save(number)
-            elif self._ranks.is_main:
-                shards[path] = TensorShard.whole(value)
-        random = random_states.capture(self._ranks.device)
-        others: dict[tensors.Path, io.BytesIO] = {(state.random_states_name(self._ranks.rank),): state.encode(random)}
-        if self._ranks.is_main:
-            others[state.STRUCTURE,] = state.encode(structure)
-        return shards, others, aliases
+    def _state(self) -> state.OwnState:
+        states = {name: part.state_dict() for name, part in self._parts.items()}
+        return state.own_state(states, self._ranks.rank, random_states.capture(self._ranks.device))
 
     def _finish_pending(self) -> None:
         if self._pending is not None:
@@ -317,12 +301,19 @@ class Checkpoints:
 
     def _load(self, entry: Entry, *, is_own: bool) -> int:
         assert entry.manifest is not None
-        reader, step, world_size = reading.Reader(entry.path), entry.step, entry.manifest.world_size
+        step, world_size = entry.step, entry.manifest.world_size
+        try:
+            reader = reading.Reader(entry.path)
+        except pickle.UnpicklingError as error:  # the file is intact
+            expected = f"one that torch {torch.__version__} can read"
+            fix = "resume with the version of torch that saved it"
+            found = f"{manifest.METADATA}: {error}"
+            raise InputError(Problem(f"checkpoint {entry.path}", found, expected, fix, code="checkpoints")) from None
         self._load_parts(entry.path, reading.parts(reader))
         if self._ranks.rank < world_size:
             states = reader.value(state.random_states_name(self._ranks.rank))
             random_states.restore(states, self._ranks.device)
-        else:  # not the numbers that it began with, and those of no other rank
+        else:  # neither its initial numbers nor those of another rank
             random_states.seed(f"{torch.initial_seed()} {step} {self._ranks.rank}")
         if world_size != self._ranks.world_size and self._ranks.is_main:
             note(f"{entry.path.name} was saved by {world_size} ranks: random numbers will differ")

@@ -26,10 +26,10 @@ METADATA = ".metadata"
 """torch's own description of a checkpoint, which is one of its files."""
 
 FORMAT, _FIRST_FORMAT = 2, 1
-"""The format, and that of manifests without a number, whose tensors are in safetensors files."""
+"""The current format, and the format of manifests without a number, with tensors in safetensors files."""
 
 BLOCK_BYTES = 1 << 25
-"""Each block of a file has a checksum of its own, so that threads and ranks check a file together."""
+"""Each block of a file has its own checksum, so that threads and ranks can share the check of a file."""
 
 _THREADS = 8
 _NAME = re.compile(r"step_(\d+)")
@@ -88,7 +88,7 @@ def write(folder: Path, manifest: Manifest) -> None:
 
 
 def read(folder: Path) -> Manifest | None:
-    """Return the manifest of a checkpoint, None if there is none or it is damaged."""
+    """Return the manifest of a checkpoint; None if it is missing or damaged."""
     try:
         document = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         if zlib.crc32(document["content"].encode()) != document["checksum"]:
@@ -153,7 +153,7 @@ def _has_checksum(block: tuple[Path, int, int]) -> bool:
     return found == checksum
 
 
-def path_of(folder: Path, step: int) -> Path:
+def checkpoint_path(folder: Path, step: int) -> Path:
     return folder / f"step_{step:09d}"
 
 
@@ -177,7 +177,7 @@ def remove_incomplete(folder: Path) -> None:
 
 
 def best(candidates: list[Entry], mode: str) -> Entry | None:
-    """Return the newest of the checkpoints with the best metric, None if none has a metric."""
+    """Return the newest of the checkpoints with the best metric; None if no checkpoint has a metric."""
     measured = [
         (entry.manifest.metric, entry)
         for entry in candidates

@@ -26,7 +26,7 @@ def restore(states: dict[str, Any], device: torch.device) -> None:
     random.setstate(states["python"])
     torch.set_rng_state(states["torch"])
     if "numpy" in states:
-        import numpy
+        import numpy  # a training without it does not have to import it
 
         numpy.random.set_state(states["numpy"])
     if "cuda" in states and device.type == "cuda":

@@ -1,6 +1,6 @@
 """Read a folder of torch.distributed.checkpoint without executing code in it.
 
-Its file .metadata is a pickle. Only the classes that describe a checkpoint are unpickled from it.
+The file .metadata is a pickle, from which only classes that describe a checkpoint are unpickled.
 
 Source: torch/distributed/checkpoint/filesystem.py and planner_helpers.py
 """
@@ -33,7 +33,7 @@ _MODULES = ("torch.distributed.checkpoint.metadata", "torch.distributed.checkpoi
 
 
 def enum_member(kind: Any, name: str) -> Any:
-    """Stand in for getattr, with which pickle reads the members of an enum. Raise UnpicklingError for anything else."""
+    """Replace getattr, by which a pickle reads the members of an enum. Raise UnpicklingError for anything else."""
     if not (isinstance(kind, type) and issubclass(kind, enum.Enum)):
         raise pickle.UnpicklingError(f"the attribute {name} of {kind!r}")
     return kind[name]
@@ -57,7 +57,7 @@ class Reader(FileSystemReader):
 
     metadata: torch's description of them
 
-    Raise OSError if the folder has no metadata, and UnpicklingError if they hold something else.
+    Raise OSError if the folder has no metadata, and UnpicklingError if they are damaged or hold something else.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -68,7 +68,10 @@ class Reader(FileSystemReader):
     def read_metadata(self, *_: Any, **__: Any) -> Metadata:
         """Return the metadata, without executing code in it."""
         with (Path(self.path) / METADATA).open("rb") as file:
-            metadata = _Unpickler(file).load()
+            try:
+                metadata = _Unpickler(file).load()
+            except Exception as error:  # a damaged pickle may raise any, and so may one of another version of torch
+                raise pickle.UnpicklingError(str(error).partition("\n")[0] or type(error).__name__) from error
         if not isinstance(metadata, Metadata):
             raise pickle.UnpicklingError("it is not the metadata of a checkpoint")
         return metadata
@@ -112,7 +115,7 @@ class _Target:
         ]
 
     def commit_tensor(self, item: ReadItem, tensor: Tensor) -> None:
-        """Do nothing: it has been written to its place."""
+        """Do nothing: the tensor has been read into its place."""
 
 
 def parts(reader: Reader) -> dict[str, Any]:

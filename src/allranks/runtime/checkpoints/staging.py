@@ -1,8 +1,8 @@
 """Host memory into which a save copies its tensors, so that the training continues while a thread writes them.
 
-torch's DefaultStager is not used. After a fork, such as that of a DataLoader's workers, every page of its memory is
-copied when it is written, and a save stopped the training five times as long. On GPUs, its copies either stop the
-training, or are not in the order of the training's operations.
+torch's DefaultStager is not used. After a fork, such as that of DataLoader workers, each write copies a page of its
+memory, and a save stopped the training five times as long. On GPUs, its copies either stop the training, or are not
+ordered with the training's operations.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from allranks.runtime.tensors import Path, TensorShard
+from allranks.runtime.tensors import StatePath, TensorShard
 
-Shards = Mapping[Path, TensorShard]
+Shards = Mapping[StatePath, TensorShard]
 
 _PAGE = 1 << 21
 _ALIGNMENT = 64
@@ -45,7 +45,7 @@ class StagingMemory:
         self._touching = threading.Thread(target=self._touch, name="allranks-staging", daemon=True)
         self._touching.start()
 
-    def fill(self, shards: Shards) -> tuple[dict[Path, TensorShard], Callable[[], None]]:
+    def fill(self, shards: Shards) -> tuple[dict[StatePath, TensorShard], Callable[[], None]]:
         """Copy tensors, and return the copies with a function that waits until they are complete.
 
         On a GPU, the copies are ordered with the training's operations, and the training does not wait for them.
@@ -69,7 +69,8 @@ class StagingMemory:
         return copies, self._copied()
 
     def _empty_like(self, values: Tensor, position: int) -> Tensor:
-        """Return a tensor at a position of the memory. Its storage has its own bytes only, which torch.save writes."""
+        """Return a tensor at a position of the memory. Its storage has only its own bytes, because torch.save writes
+        all."""
         if not values.numel():
             return torch.empty(values.shape, dtype=values.dtype)
         flat = torch.frombuffer(self._memory, dtype=values.dtype, count=values.numel(), offset=position)

@@ -1,15 +1,16 @@
-"""The state of a training as a checkpoint has it: its tensors by their paths, and a structure with everything else."""
+"""The state of a training in a checkpoint: tensors by their paths, and a structure with all other values."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from allranks.runtime.tensors import Path, TensorShard, is_dtensor, map_leaves, of_dtensor
+from allranks.runtime.tensors import StatePath, TensorShard, dtensor_shard, is_dtensor, map_leaves
 
 STRUCTURE = "structure"
 """Name of the structure in a checkpoint."""
@@ -20,7 +21,7 @@ def random_states_name(rank: int) -> str:
     return f"random_states.{rank}"
 
 
-def name_of(path: Path) -> str:
+def tensor_name(path: StatePath) -> str:
     """Return the name of the tensor at a path, as torch.distributed.checkpoint builds it."""
     return ".".join(path)
 
@@ -40,22 +41,57 @@ def decode(data: io.BytesIO) -> Any:
     return torch.load(data, map_location="cpu", weights_only=True)
 
 
-def split(state: Any) -> tuple[Any, dict[Path, Tensor | TensorShard]]:
+@dataclass(frozen=True)
+class OwnState:
+    """The state that one rank saves.
+
+    shards:  tensors, or parts of them
+    others:  the bytes of other values, by name
+    aliases: tensors that are identical to another one, such as tied weights, with the path of the other
+    """
+
+    shards: dict[StatePath, TensorShard]
+    others: dict[str, io.BytesIO]
+    aliases: dict[StatePath, StatePath]
+
+
+def own_state(parts: dict[str, Any], rank: int, random_states: dict[str, Any]) -> OwnState:
+    """Return the state that a rank saves. parts: the states of all parts, by name
+
+    Raise TypeError if a state has values that cannot be loaded without executing code.
+    """
+    structure, leaves = split(parts)
+    aliases = _aliases(leaves)
+    shards: dict[StatePath, TensorShard] = {}
+    for number, (path, value) in enumerate(leaves.items()):
+        if path in aliases:
+            continue
+        if isinstance(value, TensorShard):
+            shards[path] = value.to_save(number)
+        elif rank == 0:
+            shards[path] = TensorShard.whole(value)
+    others = {random_states_name(rank): encode(random_states)}
+    if rank == 0:
+        others[STRUCTURE] = encode(structure)
+    return OwnState(shards, others, aliases)
+
+
+def split(state: Any) -> tuple[Any, dict[StatePath, Tensor | TensorShard]]:
     """Return the structure of a state, and its tensors by their paths. Raise TypeError if two have the same name.
 
     In the structure, a meta tensor of the same shape stands for each tensor. Tensors that are not dense remain in it.
     """
-    leaves: dict[Path, Tensor | TensorShard] = {}
+    leaves: dict[StatePath, Tensor | TensorShard] = {}
     names: set[str] = set()
 
-    def replace(path: Path, value: Any) -> Any:
+    def replace(path: StatePath, value: Any) -> Any:
         if is_dtensor(value):
-            value = of_dtensor(value)
+            value = dtensor_shard(value)
         if not isinstance(value, TensorShard) and not (isinstance(value, Tensor) and _is_plain(value)):
             return value
-        if name_of(path) in names:
-            raise TypeError(f"a part's state has two tensors with the name {name_of(path)}")
-        names.add(name_of(path))
+        if tensor_name(path) in names:
+            raise TypeError(f"a part's state has two tensors with the name {tensor_name(path)}")
+        names.add(tensor_name(path))
         leaves[path] = value
         return torch.empty(value.shape, dtype=value.dtype, device="meta")
 
@@ -65,8 +101,8 @@ def split(state: Any) -> tuple[Any, dict[Path, Tensor | TensorShard]]:
 def join(structure: Any, read: Callable[[str, Tensor], Any]) -> Any:
     """Return the state of a structure. read: returns the value for the placeholder of a tensor, by its name."""
 
-    def replace(path: Path, value: Any) -> Any:
-        return read(name_of(path), value) if isinstance(value, Tensor) and value.is_meta else value
+    def replace(path: StatePath, value: Any) -> Any:
+        return read(tensor_name(path), value) if isinstance(value, Tensor) and value.is_meta else value
 
     return map_leaves(replace, structure)
 
@@ -75,12 +111,10 @@ def _is_plain(tensor: Tensor) -> bool:
     return tensor.layout == torch.strided and not tensor.is_quantized and not tensor.is_meta
 
 
-def aliases(leaves: Mapping[Path, Tensor | TensorShard]) -> dict[Path, Path]:
-    """Return the paths of tensors that are the same as an earlier one, such as tied weights, with that one's path.
-
-    Only whole tensors: a rank may have an empty shard of others, and could not compare them."""
-    first: dict[tuple[object, ...], Path] = {}
-    found: dict[Path, Path] = {}
+def _aliases(leaves: Mapping[StatePath, Tensor | TensorShard]) -> dict[StatePath, StatePath]:
+    # Only of whole tensors: a rank may have an empty shard of others, and could not compare them.
+    first: dict[tuple[object, ...], StatePath] = {}
+    found: dict[StatePath, StatePath] = {}
     for path, value in leaves.items():
         if isinstance(value, TensorShard):
             if not value.pieces or value.pieces[0][1].shape != value.shape:

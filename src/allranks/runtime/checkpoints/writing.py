@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from torch import Size
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
 from torch.distributed.checkpoint.filesystem import FileSystem, FileSystemWriter
 from torch.distributed.checkpoint.metadata import ChunkStorageMetadata, Metadata, MetadataIndex, TensorProperties
@@ -23,14 +25,15 @@ from torch.distributed.checkpoint.planner import SavePlan, TensorWriteData, Writ
 from torch.distributed.checkpoint.storage import WriteResult
 from torch.futures import Future
 
-from allranks.runtime import tensors
+from allranks.errors import InputError, Problem
+from allranks.runtime import lifecycle
 from allranks.runtime.checkpoints import manifest
 from allranks.runtime.checkpoints.manifest import BLOCK_BYTES, FileRecord, Manifest
-from allranks.runtime.checkpoints.state import name_of
-from allranks.runtime.tensors import TensorShard
+from allranks.runtime.checkpoints.state import tensor_name
+from allranks.runtime.tensors import StatePath, TensorShard
 
 VISIBLE_SECONDS = 60.0
-"""How long a file that another instance has written may take to appear on rank 0's: mounted storage has caches."""
+"""Time until a file of another instance must be visible on rank 0's: mounted storage has caches."""
 
 _POLL_SECONDS = 0.05
 _BUFFER_BYTES = 1 << 20
@@ -38,7 +41,7 @@ _BUFFER_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Shard:
-    """What a rank writes of a tensor, as torch's planner takes it."""
+    """The part of a tensor that a rank writes, in the form that torch's planner takes."""
 
     shard: TensorShard
 
@@ -61,20 +64,21 @@ class Shard:
         return dict(self.shard.pieces)[tuple(offsets or ())]
 
 
-def nested(shards: Mapping[tensors.Path, TensorShard], others: Mapping[tensors.Path, io.BytesIO]) -> dict[str, Any]:
-    """Return what `save` takes: a state dict of this rank's shards, and of the bytes of other values."""
-    state: dict[str, Any] = {}
-    values: dict[tensors.Path, Any] = {path: Shard(shard) for path, shard in shards.items() if shard.pieces}
-    for path, value in (values | dict(others)).items():
+def nested(shards: Mapping[StatePath, TensorShard], others: Mapping[str, io.BytesIO]) -> dict[str, Any]:
+    """Return the state dict for torch's `save`, with this rank's shards and the bytes of other values."""
+    state: dict[str, Any] = dict(others)
+    for path, shard in shards.items():
+        if not shard.pieces:
+            continue
         place = state
         for key in path[:-1]:
             place = place.setdefault(key, {})
-        place[path[-1]] = value
+        place[path[-1]] = Shard(shard)
     return state
 
 
 class Planner(DefaultSavePlanner):
-    """Plans the writing of a state from `nested`. Ranks do not send a plan again that has not changed.
+    """Plan the writing of a state from `nested`. Ranks do not resend an unchanged plan.
 
     key:   name of the checkpoints, of which torch keeps the last plan
     ready: waits until the copies of the tensors are complete
@@ -86,7 +90,7 @@ class Planner(DefaultSavePlanner):
         self._ready = ready
 
     def create_local_plan(self) -> SavePlan:
-        """Return this rank's plan when its tensors are ready. If they fail, torch tells all ranks."""
+        """Return this rank's plan when its tensors are ready. torch reports a failure to all ranks."""
         self._ready()
         return super().create_local_plan()
 
@@ -112,7 +116,7 @@ class Writer(FileSystemWriter):
         self,
         path: Path,
         description: Manifest,
-        aliases: Mapping[tensors.Path, tensors.Path],
+        aliases: Mapping[StatePath, StatePath],
         completed: Callable[[], None],
     ) -> None:
         super().__init__(path, per_thread_copy_ahead=0)
@@ -121,14 +125,14 @@ class Writer(FileSystemWriter):
         self._description, self._aliases, self._completed = description, aliases, completed
 
     def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
-        """Create the folder. An earlier attempt at the same step does not count from then on."""
+        """Create the folder, and invalidate an earlier attempt at the same step."""
         self._folder.mkdir(parents=True, exist_ok=True)
         for name in (manifest.MANIFEST, manifest.METADATA):
             (self._folder / name).unlink(missing_ok=True)
         return plan
 
     def write_data(self, plan: SavePlan, planner: Any) -> Future[list[Any]]:
-        """Write this rank's file, and return what torch does, with the sizes and checksums of the files after it."""
+        """Write this rank's file. Return torch's results, followed by the sizes and checksums of the files."""
         results: Future[list[Any]] = Future()
         results.set_result([*super().write_data(plan, planner).value(), self._files.records])
         return results
@@ -150,10 +154,10 @@ class Writer(FileSystemWriter):
         self._completed()
 
     def _aliased(self, metadata: Metadata, results: list[list[WriteResult]]) -> list[WriteResult]:
-        """Add the aliases to the metadata. Return what was written for them, which is another tensor's."""
+        """Add the aliases to the metadata. Return the results for them, which are those of the other tensors."""
         found: list[WriteResult] = []
         for path, source in self._aliases.items():
-            name, other = name_of(path), name_of(source)
+            name, other = tensor_name(path), tensor_name(source)
             metadata.state_dict_metadata[name] = metadata.state_dict_metadata[other]
             metadata.planner_data[name] = path
             for result in (result for of_rank in results for result in of_rank if result.index.fqn == other):
@@ -213,3 +217,65 @@ def _size(path: Path) -> int | None:
         return path.stat().st_size
     except OSError:
         return None
+
+
+WRITE_SECONDS = 1800.0
+"""Time limit for the files of the other ranks."""
+
+ABANDON_SECONDS = 10.0
+"""Time that a failed rank waits for a save in progress, while other ranks may be waiting for its exit."""
+
+
+def not_written(path: Path, reason: str) -> InputError:
+    """Return the error of a checkpoint that could not be written."""
+    expected = "a folder with enough space, which all instances share, and every rank can write to"
+    fix = "free space there, keep fewer checkpoints, or use an output of the job"
+    return InputError(Problem(f"checkpoint {path}", reason, expected, fix, code="checkpoints"))
+
+
+class BackgroundSave:
+    """A save in progress.
+
+    path: folder of the checkpoint
+    save: writes the checkpoint
+    """
+
+    def __init__(self, path: Path, save: Callable[[], object]) -> None:
+        self._path, self._save = path, save
+        self._process = os.getpid()
+        self._error: str | None = None
+        self._thread = threading.Thread(target=self._work, name="allranks-checkpoint", daemon=True)
+        lifecycle.OPEN.add(self)
+        self._thread.start()
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the checkpoint could not be written. The other ranks may not know yet."""
+        return self._error is not None
+
+    def close(self) -> None:
+        """Wait until the checkpoint is complete. Raise InputError if it could not be written."""
+        if os.getpid() != self._process:  # a forked process, such as a DataLoader's worker, has no thread
+            return
+        self._thread.join()
+        lifecycle.OPEN.discard(self)
+        if self._error is not None:
+            raise not_written(self._path, self._error)
+
+    def abandon(self) -> None:
+        """Wait a few seconds for the save. If it takes longer, the checkpoint remains incomplete."""
+        if os.getpid() == self._process:
+            self._thread.join(ABANDON_SECONDS)
+
+    def _work(self) -> None:
+        try:
+            self._save()
+        except CheckpointException as error:  # of one or several ranks: torch raises it on all of them
+            failures = sorted(error.failures.items())
+            self._error = "; ".join(f"rank {rank}: {_first_line(reason)}" for rank, (reason, _) in failures)
+        except Exception as error:  # a rank has ended, or the network failed
+            self._error = f"the ranks lost their connection: {_first_line(error)}"
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0] or type(error).__name__

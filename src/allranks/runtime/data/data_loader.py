@@ -47,10 +47,10 @@ class DataLoader:
     step is computed. Workers continue from one epoch to the next.
 
     One iteration is the rest of an epoch. The state for a checkpoint is the sampler's position after the last batch
-    that the loop received, so a training resumes with any number of ranks and workers. What the data set draws from the
-    global random number generators of Python, numpy and torch depends on the sampler's seed, the epoch and the sample
-    only: it is the same with any number of ranks and workers, also after a resume. (A data set with a method
-    __getitems__ is seeded once per batch.)
+    that the loop received, so a training resumes with any number of ranks and workers. The global random number
+    generators of Python, numpy and torch are seeded by the sampler's seed, the epoch and the index of the sample. A
+    data set therefore draws the same numbers with any number of ranks and workers, also after a resume. (A data set
+    with a method __getitems__ is seeded once per batch.)
 
     Workers ignore the SIGTERM of an eviction until the training has saved. Raise InputError if the sampler does not fit
     the data set, or, at the first batch, if /dev/shm is too small for the batches that the workers load in advance.
@@ -131,7 +131,7 @@ class DataLoader:
         try:
             return next(iterator, _END)
         except (EOFError, ConnectionError, FileNotFoundError) as error:
-            # A worker that dies while its batch is fetched from it. torch sees that when the next one is fetched.
+            # A worker has died while its batch was fetched. torch detects this when the next batch is fetched.
             if not self._in_advance or str(error).startswith("Caught "):
                 raise
             next(iterator, _END)
@@ -152,7 +152,7 @@ class DataLoader:
         return Problem("resources.shm_size", found, expected, fix, code="preflight")
 
     def _clear(self, error: RuntimeError) -> Exception:
-        """Return the error to raise for an error of torch's DataLoader."""
+        """Convert an error of torch's DataLoader to a clear one."""
         text = str(error).strip()
         if not text.startswith("DataLoader worker"):
             return error
@@ -192,7 +192,7 @@ def on_device(batches: Iterator[Any], device: torch.device) -> Iterator[Any]:
     """Yield the batches with their tensors on a device.
 
     On a CUDA device, each batch is copied on another stream, while the step of the batch before it is computed.
-    The source must be in pinned memory for that. Other objects are moved by their own method `to` if they have one.
+    The source must be in pinned memory for that. Other objects are moved by their method `to` if they have one.
     """
     if device.type != "cuda":
         for batch in batches:
@@ -210,12 +210,12 @@ def on_device(batches: Iterator[Any], device: torch.device) -> Iterator[Any]:
 
 @cache
 def _stream(device: torch.device) -> Any:
-    """Return the stream of all copies to a device. The memory of a stream's tensors is not used for another's."""
+    """Return the stream of all copies to a device. Streams do not share the memory of tensors."""
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
 def _copied(batches: Iterator[Any], device: torch.device, stream: Any) -> tuple[Any] | None:
-    """Start the copy of the next batch; None after the last one."""
+    """Start copying the next batch, and return it; None after the last one."""
     for batch in batches:
         # The copy may reuse the memory of an earlier batch, which the steps so far may still read.
         stream.wait_stream(torch.cuda.current_stream(device))
@@ -262,9 +262,9 @@ class _Refused:
 
 
 class _SeededDataset(data.Dataset[Any]):
-    """A data set whose random numbers depend on the seed, the epoch and the sample only.
+    """A data set whose random numbers depend only on the seed, the epoch and the sample.
 
-    A sample is therefore augmented in the same way whichever rank or worker reads it, and also after a resume.
+    A sample is therefore augmented in the same way on every rank and worker, also after a resume.
     """
 
     def __init__(self, dataset: data.Dataset[Any], seed: int) -> None:
@@ -308,8 +308,8 @@ class _Collate:
 
 
 def _start_worker(_number: int) -> None:
-    """Prepare a worker, so that only the training ends it. A platform that evicts an instance may send SIGTERM to every
-    process, and the training still needs batches until the step at which it saves."""
+    """Let only the training end this worker. A platform that evicts an instance may send SIGTERM to every process, but
+    the training needs batches until it saves."""
     # torch's own handler in workers distinguishes the senders too, and ends a worker at any other process's signal.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), name="allranks-worker", daemon=True).start()

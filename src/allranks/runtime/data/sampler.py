@@ -30,11 +30,11 @@ class GlobalBatches(Sampler[list[int]], ABC):
     equal, and 0.0 if this rank's batch is one repeated sample, which an evaluation must not count."""
 
     passes_per_batch: int
-    """Number of passes in which the ranks share a global batch, each with a part of it: 1 if no `per_device_batch_size`
-    is given or the ranks are enough. TrainingSettings takes it."""
+    """Number of forward and backward passes for a global batch; 1 without `per_device_batch_size`, or if there are
+    enough ranks. Pass it to TrainingSettings."""
 
     num_workers: int
-    """Number of workers that read the batches, one batch after another. `DataLoader` sets it."""
+    """Number of workers that read batches in turn. `DataLoader` sets it."""
 
     def __init__(
         self,

@@ -27,7 +27,7 @@ def stage(source: str | Path, *, timeout_seconds: float = 3600.0) -> Path:
     instance's temporary folder, under the job's name. The source is copied again if names, sizes or
     modification times in it have changed. No process group is needed.
 
-    timeout_seconds: how long to wait for the rank that copies
+    timeout_seconds: time limit for the rank that copies
 
     Raise InputError if the source does not exist, or the disk is full. Raise TimeoutError after timeout_seconds.
     """

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat, TypeAlias
 
 from allranks.contract import report
-from allranks.runtime.metrics.mlflow_pytorch import mlflow_pytorch
-from allranks.runtime.metrics.tracking import Tracking
+from allranks.runtime.metrics.tracking import Tracking, mlflow_pytorch
 from allranks.runtime.notes import note
 
 if TYPE_CHECKING:
@@ -20,9 +19,9 @@ if TYPE_CHECKING:
     from torch import nn
 
 _INTERVAL_SECONDS = 0.5
-"""How long metrics are collected before they are written."""
+"""Time in which metrics are collected before they are written."""
 _CLOSE_SECONDS = 10.0
-"""How long `close` waits for values that are still being computed, by a device or by the other ranks."""
+"""Time limit of `close` for values that a device or other ranks are still computing."""
 
 
 class Metrics:
@@ -143,7 +142,7 @@ class _MetricsWriter:
 
 
 def _read(values: Mapping[str, SupportsFloat]) -> dict[str, float]:
-    """Return the values as numbers, without those whose device or other ranks have failed."""
+    """Return the values as numbers, without values whose device or ranks have failed."""
     figures = {}
     for name, value in values.items():
         try:
@@ -154,10 +153,10 @@ def _read(values: Mapping[str, SupportsFloat]) -> dict[str, float]:
 
 
 def snapshot(value: SupportsFloat) -> SupportsFloat:
-    """Return an object whose float() is the value as it is now. It can be read in another thread.
+    """Return an object whose float() is the value as it is now. Another thread can read it.
 
-    A tensor on a CUDA device is copied to the CPU when the device gets there. Any other number is read now, except one
-    that has a method `snapshot` itself. Raise as float() does if a tensor has more than one element.
+    A tensor on a CUDA device is copied to the CPU when the device gets there. Any other number is read now, unless it
+    has a method `snapshot`. Raise as float() does if a tensor has more than one element.
     """
     if type(value) is float:
         return value
@@ -177,7 +176,7 @@ class CudaCopy:
     """A copy on the CPU of a CUDA tensor of one element, made asynchronously in the order of the current stream."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
-        import torch
+        import torch  # TensorFlow's environment does not have it
 
         self._copy = torch.empty((), dtype=tensor.dtype, pin_memory=True)
         self._copy.copy_(tensor.reshape(()), non_blocking=True)

@@ -2,25 +2,76 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
+import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
+from types import ModuleType
 from typing import Any, TypeAlias
 
 from allranks.contract import report
-from allranks.runtime.metrics import mlflow_pytorch
 from allranks.runtime.notes import note
 
+IMPORT_SECONDS = 60.0
+"""Time limit for an import of MLflow in another thread."""
+
+opened = threading.Event()
+"""Set while no thread of the runtime is importing MLflow. MLflow has circular imports: if two threads import it at the
+same time, they get incomplete modules."""
+opened.set()
+
+_LIGHTNING = ("lightning", "pytorch_lightning")
+
+
+def mlflow_pytorch() -> ModuleType:
+    """Import mlflow.pytorch without Lightning, and return it.
+
+    If Lightning is installed, MLflow imports it for autologging, which takes 3 s on every rank and is not used here. If
+    Lightning or mlflow.pytorch is already imported, nothing changes. Raise ImportError if MLflow is not installed.
+    """
+    opened.wait(IMPORT_SECONDS)
+    absent = [name for name in _LIGHTNING if name not in sys.modules]
+    # Importing a module that is None in sys.modules raises ImportError. MLflow then treats it as not installed.
+    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]
+    try:
+        import mlflow.pytorch  # takes seconds
+    finally:
+        for name in absent:
+            del sys.modules[name]
+    return mlflow.pytorch  # type: ignore[no-any-return]
+
+
+@contextlib.contextmanager
+def installed_requirements() -> Iterator[None]:
+    """Context manager in which MLflow saves models without comparing their requirements with the installed packages.
+
+    MLflow warns about a model that requires another version. For this, it reads the file list of every installed
+    package, which takes 1 s or more, and is superfluous if the requirements are the installed versions.
+    """
+    from mlflow.utils import environment  # takes seconds
+
+    compare = getattr(environment, "warn_dependency_requirement_mismatches", None)
+    if compare is None:  # another version of MLflow
+        yield
+        return
+    environment.warn_dependency_requirement_mismatches = lambda requirements: None  # noqa: ARG005
+    try:
+        yield
+    finally:
+        environment.warn_dependency_requirement_mismatches = compare
+
+
 BATCH = 500
-"""Metrics per request. A server processes some tens of single metrics per second, and 1,600 in batches of this size."""
+"""Metrics per request. A server processes tens of single metrics per second, and 1,600 in batches of this size."""
 
 INTERVAL_SECONDS = 1.0
-"""How long metrics are collected before they are sent."""
+"""Time in which metrics are collected before they are sent."""
 
 CLOSE_SECONDS = 60.0
-"""How long the end of a training waits until the remaining metrics are sent."""
+"""Time limit for sending the remaining metrics at the end of a training."""
 
 FAILURES = 3
 """Number of consecutive failed requests after which nothing more is sent."""
@@ -34,14 +85,14 @@ class Tracking:
 
     def __init__(self) -> None:
         self._metrics: queue.Queue[Figure | None] = queue.Queue()  # None wakes the thread
-        self._imported, self._opened, self._closing = threading.Event(), mlflow_pytorch.opened, threading.Event()
+        self._imported, self._opened, self._closing = threading.Event(), opened, threading.Event()
         self._opened.clear()
         self._run_id: str | None = None
         self._status = "FINISHED"
         self._reported: set[str] = set()
         self._thread = threading.Thread(target=self._work, name="allranks-tracking", daemon=True)
         # A process that is forked during an import (a DataLoader's worker) would inherit locks that are never released.
-        os.register_at_fork(before=lambda: self._imported.wait(mlflow_pytorch.IMPORT_SECONDS))
+        os.register_at_fork(before=lambda: self._imported.wait(IMPORT_SECONDS))
         self._thread.start()
 
     @classmethod
@@ -65,7 +116,7 @@ class Tracking:
         self._opened.wait()
         if self._run_id is None:
             return
-        import mlflow
+        import mlflow  # takes a second, and only a tracked training needs it
 
         try:
             action(mlflow, self._run_id)
@@ -79,7 +130,7 @@ class Tracking:
         if self._run_id is None:
             yield None
             return
-        import mlflow
+        import mlflow  # takes a second, and only a tracked training needs it
 
         if mlflow.active_run():  # the script has started a run itself
             yield mlflow
@@ -122,7 +173,7 @@ class Tracking:
                 failures += 1
                 self._report_failure("metrics", error)
         if own_run:
-            import mlflow
+            import mlflow  # takes a second, and only a tracked training needs it
 
             try:
                 mlflow.end_run(self._status)
@@ -131,7 +182,7 @@ class Tracking:
 
     def _open_run(self) -> bool:
         """Import MLflow and find the run, or create one. Return whether it was created."""
-        import mlflow
+        import mlflow  # takes a second, and only a tracked training needs it
 
         self._imported.set()
         self._metric = mlflow.entities.Metric

@@ -28,8 +28,8 @@ _TIMEOUT = timedelta(seconds=60)
 """Time limit for a rank's part of the checks, which takes milliseconds if nothing is wrong."""
 
 _READ_WAIT = timedelta(seconds=10)
-"""How long rank 0, or after a failed check the failed rank, waits until the others have read the findings, and how long
-those then wait for the platform to end them."""
+"""Time that rank 0, or the rank that failed a check, waits for the others to read the findings, and that these then
+wait for the platform to end them."""
 
 
 class Preflight:
@@ -46,13 +46,13 @@ class Preflight:
         self.findings: tuple[Finding, ...] = ()
 
     def before_the_group(self) -> None:
-        """Check the world size, names, clocks, shared memory, GPUs, InfiniBand and versions. Faults in these may
-        prevent the initialisation of the process group. Raise InputError if a check failed."""
+        """Check the world size, names, clocks, shared memory, GPUs, InfiniBand and versions, because faults may prevent
+        the initialisation of the process group. Raise InputError if a check failed."""
         env = self._env
         self._started_at = time.perf_counter()
         texts = self._gather("facts", facts.gather(env).as_text())
         offsets = clock_offsets(env, self._store, _TIMEOUT)
-        ranks = [Facts.of_text(text) for text in texts]
+        ranks = [Facts.from_text(text) for text in texts]
         self._conclude("before", judging.before_the_group(ranks, offsets, env) if ranks else [])
 
     def in_the_group(self, device: torch.device) -> None:
@@ -64,7 +64,7 @@ class Preflight:
         self._started_at = time.perf_counter()
         total = links.first_sum(env, device)
         texts = self._gather("measured", links.as_text(links.measure_links(env), total))
-        measured = [links.of_text(text) for text in texts]
+        measured = [links.from_text(text) for text in texts]
         self._conclude("in", judging.in_the_group(measured, env) if measured else [])
 
     def _gather(self, key: str, text: str) -> list[bytes]:
@@ -80,7 +80,7 @@ class Preflight:
         """Send rank 0's findings to all ranks. Raise InputError if a check failed, first on the rank that caused it."""
         if self._env.rank == 0:
             self._seconds += time.perf_counter() - self._started_at
-            # Printed before a rank can fail, because its failure may end this rank.
+            # Printed first, because the failure of another rank may end this rank.
             if part == "in" or any(finding.state == FAILED for finding in findings):
                 print_findings(self._env, self._seconds, (*self.findings, *findings))
             self._store.set(part, json.dumps([asdict(finding) for finding in findings]))

@@ -31,7 +31,7 @@ class Facts:
     world_size: number of ranks, as this rank counts them
     host:       hostname of the instance
     versions:   of Python, torch, CUDA, NCCL and the installed LIBRARIES, by name
-    gpu:        identifies the rank's GPU within the instance; None on the CPU
+    gpu:        identifier of the rank's GPU within the instance; None on the CPU
     gpu_shared: whether sharing a GPU was requested
     unresolved: names of other instances that do not resolve
     shm_bytes:  size of /dev/shm in bytes; 0 if there is none
@@ -69,7 +69,7 @@ class Facts:
         return json.dumps(asdict(self))
 
     @classmethod
-    def of_text(cls, text: str | bytes) -> Facts:
+    def from_text(cls, text: str | bytes) -> Facts:
         record = json.loads(text)
         record |= {name: tuple(value) for name, value in record.items() if isinstance(value, list)}
         return cls(**record)
@@ -131,7 +131,7 @@ def _infiniband() -> tuple[float, ...]:
 
 
 def _unresolved(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the hosts that Azure Batch lists for the job and that have no address."""
+    """Return the hosts of the job in Azure Batch's list that do not resolve."""
     unresolved = []
     for name in dict.fromkeys(environ.get("AZ_BATCH_HOST_LIST", "").split(",")):
         try:

@@ -24,8 +24,8 @@ class Finding:
     state:    "ok", "warning" (the training continues) or "FAILED" (the training does not start)
     found:    what was found, in one line
     expected: what was expected, if the state is not "ok"
-    fix:      what to do, if anything
-    instance, rank: whom the finding is about; None for all
+    fix:      recommended action, if any
+    instance, rank: affected instance and rank; None for all
     """
 
     check: str

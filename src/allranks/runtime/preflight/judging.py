@@ -21,9 +21,8 @@ from allranks.runtime.preflight.findings import FAILED, OK, WARNING, Finding
 from allranks.runtime.preflight.links import SLOW_BYTES_PER_SECOND, Link, Sum
 
 CLOCK_SECONDS = 5.0
-"""Difference between clocks from which there is a warning. A training does not depend on them, but the ranks' logs and
-first failures are then in a wrong order, and tokens and certificates, which are valid for a limited time, begin to
-fail."""
+"""Difference between clocks that causes a warning. A training does not depend on clocks, but logs and first failures
+are then in a wrong order, and tokens and certificates may be invalid."""
 
 SUM_SECONDS = 2.0
 
@@ -41,19 +40,19 @@ def before_the_group(ranks: Sequence[Facts], offsets: Sequence[float], env: Rank
     ports = f"{len(rates)} ports of {min(rates):g} Gbit/s on every instance" if rates else "none here, none promised"
     plural = "s" * (env.instance_count > 1)
     return [
-        *_or_ok(
+        *_with_ok(
             "world size",
             f"{env.world_size} ranks on {env.instance_count} instance{plural}, as declared",
             world_size(ranks, env, world.instances(env), elastic=world.elastic()),
         ),
-        *_or_ok("names", f"all resolve, and {env.master_addr} answers" if ranks[1:] else "none needed", names(ranks)),
-        *_or_ok("clocks", f"within {(max(offsets) - min(offsets)) * 1000:.0f} ms", clocks(ranks, offsets)),
-        *_or_ok("/dev/shm", f"at least {min(rank.shm_bytes for rank in ranks) >> 20} MiB", shared_memory(ranks)),
-        *_or_ok("GPUs", f"{gpu_count}, each rank its own" if gpu_count else "none: training on the CPU", gpus(ranks)),
-        *_or_ok("InfiniBand", ports, infiniband(ranks, size)),
-        *_or_ok("links", ports, port_rates(instances, size)),
-        *_or_ok("topology", topology_text(instances), topology(instances, size)),
-        *_or_ok("versions", f"torch {ranks[0].versions['torch']} and all else the same", versions(ranks)),
+        *_with_ok("names", f"all resolve, and {env.master_addr} answers" if ranks[1:] else "none needed", names(ranks)),
+        *_with_ok("clocks", f"within {(max(offsets) - min(offsets)) * 1000:.0f} ms", clocks(ranks, offsets)),
+        *_with_ok("/dev/shm", f"at least {min(rank.shm_bytes for rank in ranks) >> 20} MiB", shared_memory(ranks)),
+        *_with_ok("GPUs", f"{gpu_count}, each rank its own" if gpu_count else "none: training on the CPU", gpus(ranks)),
+        *_with_ok("InfiniBand", ports, infiniband(ranks, size)),
+        *_with_ok("links", ports, port_rates(instances, size)),
+        *_with_ok("topology", topology_text(instances), topology(instances, size)),
+        *_with_ok("versions", f"torch {ranks[0].versions['torch']} and all else the same", versions(ranks)),
     ]
 
 
@@ -70,12 +69,12 @@ def in_the_group(measured: Sequence[tuple[list[Link], Sum]], env: RankEnv) -> li
     speed = f"{len(ring)} between instances, the slowest {rate:.1f} Gbit/s" if ring else "none: one instance"
     right = f"right on every rank, 1 MiB in {slowest * 1000:.0f} ms"
     return [
-        *_or_ok("network", speed, network(ring, env.local_world_size)),
-        *_or_ok("all-reduce", right, sums(totals, env.local_world_size)),
+        *_with_ok("network", speed, network(ring, env.local_world_size)),
+        *_with_ok("all-reduce", right, sums(totals, env.local_world_size)),
     ]
 
 
-def _or_ok(check: str, text: str, findings: Iterable[Finding]) -> list[Finding]:
+def _with_ok(check: str, text: str, findings: Iterable[Finding]) -> list[Finding]:
     """Return the findings of a check, or one "ok" finding with this text if there are none."""
     return list(findings) or [Finding(check, OK, text)]
 
@@ -93,7 +92,10 @@ def first_ranks(facts: Sequence[Facts]) -> list[Facts]:
 
 
 def world_size(facts: Sequence[Facts], env: RankEnv, declared_instances: int, *, elastic: bool) -> Iterable[Finding]:
-    """env: of any rank; declared_instances: number of instances of the job; elastic: whether fewer are allowed"""
+    """Check that all ranks count the same world, on all instances.
+
+    env: of any rank; declared_instances: number of instances of the job; elastic: whether fewer are allowed
+    """
     fix = "start every rank by the same launcher, with the same number of instances and processes"
     for rank in facts:
         if rank.world_size != facts[0].world_size:
@@ -147,8 +149,8 @@ def infiniband(facts: Sequence[Facts], size: Size | None) -> Iterable[Finding]:
         if len(rank.infiniband) < ports:
             found = f"{len(rank.infiniband)} ports that NCCL can use on {rank.host}"
             fix = (
-                "look at ibv_devinfo there: a port that is not ACTIVE is mended by another instance; with none at all "
-                "the image lacks rdma-core, or the container /dev/infiniband"
+                "look at ibv_devinfo there: if a port is not ACTIVE, replace the instance; if there is none, the "
+                "image lacks rdma-core, or the container lacks /dev/infiniband"
             )
             yield Finding("InfiniBand", FAILED, found, f"{ports}, {source}", fix, *rank.place)
         elif ports and rank.infiniband_off:
@@ -222,7 +224,7 @@ def gpus(facts: Sequence[Facts]) -> Iterable[Finding]:
 
 
 def versions(facts: Sequence[Facts]) -> Iterable[Finding]:
-    fix = "run every instance with the same environment; does a start script install anything?"
+    fix = "run every instance with the same environment; check whether a start script installs packages"
     for name in dict.fromkeys(name for rank in facts for name in rank.versions):
         by_rank = [rank.versions.get(name, "none") for rank in facts]
         usual = Counter(by_rank).most_common(1)[0][0]
@@ -242,7 +244,7 @@ def sums(results: Sequence[Sum], local_world_size: int) -> Iterable[Finding]:
     if slowest.seconds > SUM_SECONDS:
         rank = results.index(slowest)
         found, expected = f"1 MiB took {slowest.seconds:.1f} s", f"at most {SUM_SECONDS:g} s"
-        fix = "do other jobs use the same cores?"
+        fix = "check whether other jobs use the same cores"
         yield Finding("all-reduce", WARNING, found, expected, fix, rank // local_world_size, rank)
 
 

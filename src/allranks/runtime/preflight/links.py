@@ -12,7 +12,7 @@ from torch import distributed
 from allranks.contract.rank_env import RankEnv
 
 SLOW_BYTES_PER_SECOND = 50e6 / 8
-"""50 Mbit/s. Networks of rented clusters are faster. On a slower one, a training would hardly progress."""
+"""50 Mbit/s. Networks of rented clusters are faster, and a training over a slower one would hardly progress."""
 
 _PROBE_BYTES = 1 << 16
 _BYTES = 1 << 20
@@ -83,7 +83,7 @@ def as_text(links: list[Link], total: Sum) -> str:
     return json.dumps({"links": [asdict(link) for link in links], "sum": asdict(total)})
 
 
-def of_text(text: str | bytes) -> tuple[list[Link], Sum]:
+def from_text(text: str | bytes) -> tuple[list[Link], Sum]:
     record = json.loads(text)
     return [Link(**link) for link in record["links"]], Sum(**record["sum"])
 

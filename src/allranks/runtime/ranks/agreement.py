@@ -19,13 +19,13 @@ from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 from allranks.runtime import lifecycle
 
 POLL_SECONDS = 0.5
-"""How often a rank looks for a request of another rank."""
+"""Interval in which a rank polls for requests of other ranks."""
 
 ANSWER_SECONDS = 20.0
-"""How long rank 0 waits for the limits of the other ranks. After that, the request is void and repeated."""
+"""Time limit of rank 0 for the limits of the other ranks. Afterwards the request is void and repeated."""
 
 CLOSE_SECONDS = 2.0
-"""How long `close` waits for the thread."""
+"""Time limit of `close` for the thread."""
 
 _PAUSE_SECONDS = 0.002
 _CLOSED = "closed"
@@ -34,9 +34,9 @@ _VOID = -1
 
 @dataclass(frozen=True)
 class Decision:
-    """What the ranks agreed on.
+    """The agreement of the ranks.
 
-    step: every rank saves at its first step that is not lower
+    step: every rank saves at its first step that is at least this one
     stop: whether the training then ends, because a rank is evicted
     """
 

@@ -18,7 +18,7 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine, and the resources of it that the ranks use together.
+    """A machine, and its resources that the ranks use.
 
     name:  identifies the machine until it reboots
     cores: number of cores that at least one rank may run on
@@ -42,7 +42,7 @@ class RankResources:
 def measured_on(ranks: Ranks) -> dict[str, Any]:
     """Return a description of the hardware for a history: world_size, instance_count, device and machines. Every rank
     must call it."""
-    from torch import distributed
+    from torch import distributed  # TensorFlow's environment does not have it
 
     own = own_resources(ranks)
     resources = [own] * ranks.world_size
@@ -51,29 +51,29 @@ def measured_on(ranks: Ranks) -> dict[str, Any]:
         "world_size": ranks.world_size,
         "instance_count": ranks.instance_count,
         "device": ranks.device.type,
-        "machines": machines_of(resources),
+        "machines": unique_machines(resources),
     }
 
 
 def own_resources(ranks: Ranks) -> RankResources:
     gpu = None
     if ranks.device.type == "cuda":
-        import torch
+        import torch  # as above
 
         gpu = str(torch.cuda.get_device_properties(ranks.device).uuid)
     return RankResources(machine_name(), frozenset(os.sched_getaffinity(0)), gpu)
 
 
 def machine_name() -> str:
-    """Return a name of this machine, which all instances that are emulated on it have in common."""
+    """Return a name of this machine, the same for all instances that are emulated on it."""
     try:
         return BOOT.read_text(encoding="ascii").partition("-")[0]
     except OSError:
         return socket.gethostname()
 
 
-def machines_of(resources: Sequence[RankResources]) -> list[dict[str, Any]]:
-    """Return the machines of the ranks' resources as a history has them, in the order of their first rank."""
+def unique_machines(resources: Sequence[RankResources]) -> list[dict[str, Any]]:
+    """Return the machines of the ranks in the format of a history, in the order of their first rank."""
     result = []
     for name in dict.fromkeys(each.machine for each in resources):
         on_machine = [each for each in resources if each.machine == name]

@@ -1,5 +1,4 @@
-"""Network settings: variables of NCCL and UCX that follow from the hardware. They are set in a rank's environment
-before its process group starts."""
+"""Set variables of NCCL and UCX that depend on the hardware, before the process group starts."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ from allranks.hardware.sizes import Size
 from allranks.runtime.notes import note
 
 APPLIED = "ALLRANKS_FABRIC"
-"""The variable with the settings that were applied, as JSON. A process that inherits them removes them first: on
-another instance, or with another number of ranks, other values are right."""
+"""Variable with the applied settings, as JSON. A process that inherits them removes them first, because other values
+may be right for another instance or number of ranks."""
 
 
 def apply(
@@ -31,10 +30,10 @@ def apply(
 ) -> None:
     """Set the network variables that this instance needs. Print what was set and why, once per instance.
 
-    interface: the network interface that leads to rank 0; None leaves the choice to the libraries
+    interface: network interface towards rank 0; None: the libraries choose
     gpus:      number of GPUs that this process sees
     environ:   the environment to change
-    root:      of the file system in which the hardware and the files of Azure and NCCL are looked for
+    root:      root of the file system with the hardware and the files of Azure and NCCL
 
     ALLRANKS_SIZE names the instance's size. Without it, the size is recognised by the hardware that is found; an
     instance without InfiniBand and GPUs gets the interface only, and nothing is printed. Variables that the user or
@@ -69,8 +68,7 @@ def apply(
 
 
 def _remove_inherited(environ: MutableMapping[str, str]) -> bool:
-    """Unset the settings that this process inherited, except those that have been changed since. Return whether there
-    were any."""
+    """Unset inherited settings that have not been changed since. Return whether there were any."""
     inherited = environ.pop(APPLIED, None)
     for name, value in json.loads(inherited or "{}").items():
         if environ.get(name) == value:
@@ -107,8 +105,8 @@ def _print_settings(
     size: Size | None,
     devices: Sequence[Device],
 ) -> None:
-    """Print which variables were added, which already existed, and what is missing. Print nothing if only the interface
-    was set."""
+    """Print the variables that were added or already set, and known problems. Print nothing if only the interface was
+    set."""
     added = [setting for setting in settings if setting.name not in existing]
     different = [setting for setting in settings if existing.get(setting.name, setting.value) != setting.value]
     parts = []

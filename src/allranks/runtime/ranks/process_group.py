@@ -19,7 +19,7 @@ from allranks.runtime.notes import note
 _FOLDER = Path("outputs", "flight_recorder")
 """Azure ML uploads ./outputs as the artifacts of the run."""
 _FILE_VARIABLES = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
-"""The path of the files without the rank at its end: torch's names for it, the current one first."""
+"""Variables with the path of the files without the rank: torch's current name, and the former one."""
 
 
 def open_group(env: RankEnv, store: Store, timeout_seconds: float) -> torch.device:
@@ -41,7 +41,7 @@ def open_group(env: RankEnv, store: Store, timeout_seconds: float) -> torch.devi
     with_nccl = device.type == "cuda" and not gpus_shared(os.environ)
     backend = "cpu:gloo,cuda:nccl" if with_nccl else "gloo"
     if with_nccl and env.world_size > 1:
-        enable()
+        enable_flight_recorder()
     if env.world_size == 1:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK)
     distributed.init_process_group(
@@ -65,7 +65,7 @@ def _device(env: RankEnv) -> torch.device:
     return torch.device("cpu")
 
 
-def enable(*, environ: MutableMapping[str, str] = os.environ, folder: Path = _FOLDER) -> None:
+def enable_flight_recorder(*, environ: MutableMapping[str, str] = os.environ, folder: Path = _FOLDER) -> None:
     """Let NCCL's process groups write the last collectives of a rank to `folder/rank_N` when one times out.
 
     Call it before the process group starts. A path that the user has set stays as it is. Read the files with

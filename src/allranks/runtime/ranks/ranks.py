@@ -37,7 +37,7 @@ class Ranks:
     strategy: how the model is distributed over the ranks
     metrics:  logs to MLflow and to the live view
     store:    the key-value store that connects the ranks
-    full_instance_count: number of instances that the settings of an elastic job are meant for; None: instance_count
+    full_instance_count: number of instances for which an elastic job was configured; None: instance_count
     """
 
     rank: int
@@ -60,8 +60,8 @@ class Ranks:
 
     @property
     def full_world_size(self) -> int:
-        """The number of ranks that the settings are meant for. An elastic job that continues on fewer instances has
-        fewer ranks, and any other job has this number. Compute the global batch from it."""
+        """The number of ranks for which the job was configured. An elastic job on fewer instances has fewer ranks.
+        Compute the global batch from it."""
         return (self.full_instance_count or self.instance_count) * self.local_world_size
 
     def barrier(self) -> None:
@@ -77,10 +77,11 @@ class Ranks:
         """Return the concatenation of every rank's tensor along the first dimension, in the order of the ranks. A
         collective.
 
-        tensor: on any device; [n, ...] with another n on each rank if need be, also 0. A scalar counts as [1].
+        tensor: on any device, [n, ...]; n may differ between ranks and be 0. A scalar counts as [1].
 
-        Every rank gets the result, on the device of its own tensor: [sum of n, ...], without gradients. So every rank
-        computes the same metric from it. Raise InputError if dtypes or the other dimensions differ.
+        Every rank gets the result, on the device of its own tensor: [sum of n, ...], without gradients. Raise
+                                                                     InputError if dtypes or the other dimensions
+                                                                     differ.
 
             scores = ranks.gather(model(images).softmax(dim=1))
         """

@@ -14,11 +14,11 @@ from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
 
 NAME_SECONDS = 10.0
-"""How long the master's name may fail to resolve. The names of instances that start together appear within seconds."""
+"""Time limit for resolving the master's name. Names of instances that start together appear within seconds."""
 
 SILENT_SECONDS = 15.0
-"""How long connections to the master may time out. A running host without rank 0 refuses connections immediately, so a
-time-out means a firewall, or an address in another network."""
+"""Time limit for connections to the master that time out. A host without rank 0 refuses connections immediately, so a
+time-out indicates a firewall, or an address in another network."""
 
 _CONNECT_SECONDS = 3.0
 _PAUSE_SECONDS = 0.1
@@ -35,7 +35,7 @@ def rank_label(env: RankEnv, rank: int | None = None) -> str:
 def connect_ranks(env: RankEnv, timeout_seconds: float) -> Store:
     """Wait until all ranks have connected to the store, and return the store. Rank 0 hosts it.
 
-    timeout_seconds: how long to wait for the other ranks, whose instances may start later
+    timeout_seconds: time limit for the other ranks, whose instances may start later
 
     Raise InputError if there is no master address, its name does not resolve, or it does not answer. Raise
     ConnectionError, which names the missing ranks, if some ranks do not connect in time.

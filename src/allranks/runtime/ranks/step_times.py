@@ -20,7 +20,7 @@ EVERY = 10
 """Steps per measured point."""
 
 PENDING = 10
-"""Number of points that are not read yet, because a GPU may not have reached their end."""
+"""Number of points that are read later, because a GPU may not have reached their end."""
 
 Batch = TypeVar("Batch")
 

@@ -1,5 +1,5 @@
-"""Ranks without torch: they are connected by sockets, for libraries that bring their own communication (LightGBM), and
-for steps that only add up results.
+"""Ranks without torch, connected by sockets, for libraries with their own communication (LightGBM), and for steps that
+only add up results.
 
     from allranks.runtime import sockets
 
@@ -30,7 +30,7 @@ from allranks.contract.world import detect
 from allranks.runtime import lifecycle
 from allranks.runtime.lifecycle import TIMEOUT_SECONDS
 from allranks.runtime.metrics.metrics import Metrics
-from allranks.runtime.ranks.machines import RankResources, machine_name, machines_of
+from allranks.runtime.ranks.machines import RankResources, machine_name, unique_machines
 from allranks.runtime.sockets import rendezvous
 from allranks.runtime.sockets.rendezvous import connect
 
@@ -87,13 +87,13 @@ class Ranks:
     def all_gather(self, value: Any) -> list[Any]:
         """Return the values of all ranks, in the order of the ranks. A collective.
 
-        value: what JSON can hold. Tuples become lists
+        value: any JSON-serialisable value. Tuples become lists
         """
         gathered = self._gather(json.dumps(value).encode())
         return list(self.broadcast([json.loads(payload) for payload in gathered] if gathered else None))
 
     def broadcast(self, value: Any) -> Any:
-        """Return rank 0's value. A collective. value: what JSON can hold; ignored on the other ranks"""
+        """Return rank 0's value. A collective. value: any JSON-serialisable value; ignored on other ranks"""
         if not self.is_main:
             return json.loads(rendezvous.receive(self.connections[0]))
         payload = json.dumps(value).encode()
@@ -123,7 +123,7 @@ class Ranks:
             "world_size": self.world_size,
             "instance_count": self.env.instance_count,
             "device": "cpu",
-            "machines": machines_of(resources),
+            "machines": unique_machines(resources),
         }
 
     def _gather(self, payload: bytes) -> list[bytes] | None:
@@ -137,11 +137,11 @@ class Ranks:
 def main(function: Callable[[Ranks], None], *, timeout_seconds: float = TIMEOUT_SECONDS) -> NoReturn:
     """Connect the ranks, call function(ranks), and exit.
 
-    function:        what every rank does
-    timeout_seconds: how long a rank waits for the others
+    function:        called on every rank
+    timeout_seconds: time limit for the other ranks
 
-    A rank that ends early ends the others within a second, also while they wait inside a library such as LightGBM,
-    which would wait for minutes.
+    If a rank ends early, the others end within a second, also while they wait inside a library such as LightGBM, which
+    would wait for minutes.
 
     Exit codes: 0 success, 1 an exception (recorded with its traceback) or a rank that was lost, 2 wrong input (an
     InputError), 143 saved and stopped for an eviction, 130 Ctrl-C. SystemExit determines its own code.
@@ -156,11 +156,11 @@ def main(function: Callable[[Ranks], None], *, timeout_seconds: float = TIMEOUT_
         if connections:
             ending.watch_for(partial(_find_lost, connections))
 
-            def part() -> None:
+            def wait() -> None:
                 ending.stop_watch()  # a rank ends as soon as it has passed the barrier
                 ranks.barrier()
 
-            ending.part = part
+            ending.wait = wait
         return partial(function, ranks)
 
     lifecycle.run(join)

@@ -1,4 +1,4 @@
-"""Connect every rank to the first one, which listens at a known port. A message is a length, and as many bytes."""
+"""Connect every rank to rank 0, which listens at a known port. A message is a length, followed by as many bytes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GREETING_SECONDS = 10.0
 LIMIT = 1000
 """Maximum length of a greeting in bytes."""
 KEEPALIVE_SECONDS = 15
-"""After how long a silent connection is probed. An instance that has lost its power closes no connection."""
+"""Time after which a silent connection is probed. An instance without power closes no connection."""
 
 
 def send(connection: socket.socket, payload: bytes) -> None:
@@ -47,7 +47,7 @@ def receive(connection: socket.socket, limit: int | None = None) -> bytes:
 
 def encode_array(array: NDArray[Any]) -> bytes:
     """Encode an array in NumPy's format. Unlike a pickle, it cannot make its reader run code."""
-    import numpy as np
+    import numpy as np  # an environment for scripts does not have it
 
     file = io.BytesIO()
     np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
@@ -55,7 +55,7 @@ def encode_array(array: NDArray[Any]) -> bytes:
 
 
 def decode_array(payload: bytes) -> NDArray[Any]:
-    import numpy as np
+    import numpy as np  # an environment for scripts does not have it
 
     return np.lib.format.read_array(io.BytesIO(payload), allow_pickle=False)
 
@@ -75,7 +75,7 @@ def connect(env: RankEnv, timeout_seconds: float, join_seconds: float | None = N
     """Return the connections of this rank, by the other rank: on rank 0 to every other rank, on the others to rank 0.
 
     timeout_seconds: the time-out of the connections
-    join_seconds:    how long to wait for the others; None: timeout_seconds
+    join_seconds:    time limit for the others; None: timeout_seconds
 
     Raise InputError if there is no master address. Raise ConnectionError, which names the missing ranks, if not all
     ranks connect in time.
@@ -101,11 +101,11 @@ def connect(env: RankEnv, timeout_seconds: float, join_seconds: float | None = N
 def accept(
     port: int, others: Collection[Name], seconds: float, own_label: str, labels: Callable[[list[Name]], str]
 ) -> dict[Name, socket.socket]:
-    """Listen until every other rank has connected, answer all of them, and return the connections in the order of
-    `others`. Connections of strangers are closed.
+    """Listen until every other rank has connected, and answer all. Return the connections in the order of `others`.
+    Other connections are closed.
 
-    own_label: what an error calls this rank
-    labels:    returns what an error calls missing ranks
+    own_label: name of this rank in errors
+    labels:    returns the names of missing ranks in errors
 
     Raise ConnectionError if the port is taken, or not all ranks connect in time.
     """
@@ -140,7 +140,7 @@ def register(host: str, port: int, name: Name, world_size: int, seconds: float, 
     """Return a connection to the rank that listens at an address, once it has answered.
 
     name:  of this rank
-    label: what an error calls the rank that listens
+    label: name of the listening rank in errors
 
     Raise ConnectionError if it does not answer in time.
     """
@@ -161,7 +161,7 @@ def register(host: str, port: int, name: Name, world_size: int, seconds: float, 
 
 
 def _greeted(connection: socket.socket, world_size: int) -> Any:
-    """Return the name of the rank at the other end; None if it does not belong to this job."""
+    """Return the name of the connected rank; None if it does not belong to this job."""
     connection.settimeout(GREETING_SECONDS)
     try:
         greeting = json.loads(receive(connection, LIMIT))

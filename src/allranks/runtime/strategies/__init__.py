@@ -48,6 +48,6 @@ def strategy(name: str, device: torch.device) -> Strategy:
     """Return the strategy of a name, on the initialised process group. Raise InputError as `check` does."""
     check(name)
     entry = STRATEGIES[name]
-    module: Any = import_module(f"{__name__}.{entry.module}")
+    module: Any = import_module(f"{__name__}.{entry.module}")  # which imports the library
     created: Strategy = getattr(module, entry.name)(device)
     return created

@@ -37,11 +37,11 @@ class Ddp(Strategy):
 
 
 def _build_final_buckets(wrapped: DistributedDataParallel) -> None:
-    """Let a backward pass of zeros determine the buckets of gradients. A collective.
+    """Run a backward pass of zeros to determine the buckets of gradients. A collective.
 
     DistributedDataParallel otherwise builds its final buckets after its first step, by the order in which gradients
     arrive. The order in which gloo and NCCL add the gradients of several ranks depends on the buckets, so that the
-    first step after a resume would be computed otherwise than the same step of an uninterrupted training.
+    first step after a resume would differ from the same step of an uninterrupted training.
     """
     weights = [weight for weight in wrapped.module.parameters() if weight.requires_grad]
     wrapped.reducer.prepare_for_forward()

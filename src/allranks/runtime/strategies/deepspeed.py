@@ -9,12 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import deepspeed
+import deepspeed.ops
 import torch
+from deepspeed.runtime.config import DeepSpeedConfig, DeepSpeedConfigError
 from torch import Tensor, distributed, nn, optim
 from torch.optim.lr_scheduler import LRScheduler
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.strategies import creation, deepspeed_config, training, zero_states
+from allranks.runtime.strategies import deepspeed_config, preparation, training, zero_states
 from allranks.runtime.strategies.deepspeed_config import Configuration, configuration
 from allranks.runtime.strategies.preparation import transform, with_precision
 from allranks.runtime.strategies.settings import TrainingSettings
@@ -33,8 +36,6 @@ class DeepSpeed(Strategy):
         # Without a launcher, there is one rank. DeepSpeed reads its rank only from the environment.
         for name, value in (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "1")):
             os.environ.setdefault(name, value)
-        import deepspeed.ops
-
         if self.device.type == "cpu":
             # DeepSpeed's own all-reduce needs LOCAL_SIZE from its launcher, and every rank would build or load it and
             # wait for the others' lock. Disabled before DeepSpeed tests the compiler for each of its operations.
@@ -44,7 +45,7 @@ class DeepSpeed(Strategy):
 
     def create(self, build: Callable[[], nn.Module]) -> nn.Module:
         """Return the model that `build` returns, with values on rank 0 only, until `prepare`."""
-        return creation.create(build)
+        return preparation.create(build)
 
     def _distribute(
         self, model: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings, schedule: Schedule | None
@@ -54,8 +55,6 @@ class DeepSpeed(Strategy):
         The optimizer is the loop's own torch optimizer, so that no operation has to be compiled. If DeepSpeed's
         configuration has an optimizer or a scheduler, that one replaces the loop's.
         """
-        import deepspeed
-
         config = configuration(settings, optimizer, distributed.get_world_size(), self.device)
         values = dict(config.values)
         if config.deepspeed_stage == 0:
@@ -65,11 +64,12 @@ class DeepSpeed(Strategy):
             found = "with ZeRO stage 3"
             expected = "ZeRO 0 to 2: stage 3 gathers the weights of each layer in hooks, which split its graph"
             raise InputError(Problem("compile", found, expected, "omit compile, or use the strategy fsdp"))
-        is_created = creation.is_created(model)
+        is_created = preparation.is_created(model)
         model, blocks = transform(model, settings, self.device)
         if is_created:  # the engine broadcasts parameters that are not sharded
-            creation.move(model, "cpu", _sharding(values) if config.deepspeed_stage == 3 else lambda _: None)
-            creation.broadcast_buffers(model, self.device)
+            shard = _sharding(values) if config.deepspeed_stage == 3 else lambda _: None
+            preparation.move_parameters(model, "cpu", shard)
+            preparation.broadcast_buffers(model, self.device)
         model = model.to(self.device)
         if settings.compile and not blocks:
             model.compile()
@@ -87,8 +87,6 @@ class DeepSpeed(Strategy):
 
 def _check(values: dict[str, Any], path: str | Path | None) -> None:
     """Raise InputError if DeepSpeed refuses the configuration."""
-    from deepspeed.runtime.config import DeepSpeedConfig, DeepSpeedConfigError
-
     try:
         DeepSpeedConfig(values)
     except (AssertionError, ValueError, TypeError, DeepSpeedConfigError) as error:
@@ -97,8 +95,6 @@ def _check(values: dict[str, Any], path: str | Path | None) -> None:
 
 def _sharding(values: dict[str, Any]) -> Callable[[nn.Parameter], None]:
     """Return a function that shards rank 0's values of a parameter as ZeRO 3 does. A collective."""
-    import deepspeed
-
     first: list[Any] = []
 
     def shard(parameter: nn.Parameter) -> None:

@@ -40,8 +40,8 @@ def configuration(
     setting, and in the file's optimizer for the value of `optimizer`. A missing learning rate or weight decay is that
     of `optimizer`, too. Without either, DeepSpeed's default applies.
 
-    Raise InputError if the file cannot be read, has a key that a training cannot honour, contradicts the settings or
-    the number of ranks, or requires what the device does not support.
+    Raise InputError if the file cannot be read, has a key that a training cannot use, contradicts the settings or the
+    number of ranks, or does not fit the device.
     """
     file = deepspeed_file.read(settings.deepspeed_config)
     deepspeed_file.reject_keys(file)
@@ -97,14 +97,14 @@ _FOR_GPUS = ("lamb", "lion", "muon")
 _OF_MUP = ("muadam", "muadamw", "musgd")
 _SCHEDULES = ("LRRangeTest", "OneCycle", "WarmupLR", "WarmupDecayLR", "WarmupCosineLR")
 _SAME_AS = {"lr": "learning_rate", "weight_decay": "weight_decay"}
-"""Parameters that are also inputs of a training, by the names that they have there."""
+"""Parameters that are also inputs of a training, with the names of the inputs."""
 
 SCHEDULE_PARAMETERS = {
     "WarmupLR": ("warmup_max_lr", "warmup_num_steps"),
     "WarmupDecayLR": ("warmup_max_lr", "warmup_num_steps", "total_num_steps"),
     "WarmupCosineLR": ("warmup_num_steps", "total_num_steps"),
 }
-"""Parameters of a schedule that the training has a value for, if the file does not have them."""
+"""Parameters of a schedule that default to values of the training."""
 
 
 def optimizer_sections(

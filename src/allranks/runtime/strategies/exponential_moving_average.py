@@ -104,7 +104,7 @@ class ExponentialMovingAverage:
         return weights if is_main else {}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state for a checkpoint. Averages of sharded parameters are DTensors, as the parameters are."""
+        """Return the state for a checkpoint. Averages of sharded parameters are DTensors, too."""
         return {"updates": self._updates, "averages": {name: self._distributed(name) for name in self._averages}}
 
     @torch.no_grad()
@@ -125,7 +125,7 @@ class ExponentialMovingAverage:
 
     @torch.no_grad()
     def _exchange(self) -> list[tuple[Tensor, Tensor]]:
-        """Copy the average into the model. Return each tensor that was overwritten, with a copy of what it had."""
+        """Copy the average into the model. Return each overwritten tensor with a copy of its former value."""
         _reshard(self._module)
         overwritten = []
         for name, average in self._averages.items():
@@ -175,14 +175,15 @@ def _local(tensor: Tensor) -> Tensor:
 def _own_shard(value: Tensor, like: Any) -> Tensor:
     if is_dtensor(value) or not is_dtensor(like):
         return _local(value)
-    from torch.distributed.tensor import distribute_tensor
+    from torch.distributed.tensor import distribute_tensor  # takes long, and only sharded models need it
 
     on_device = value.to(like.to_local().device)
     return _local(distribute_tensor(on_device, like.device_mesh, like.placements, src_data_rank=None))
 
 
 def _reshard(module: nn.Module) -> None:
-    """Let FSDP forget parameters that it gathered in a forward pass without a backward pass. They would not change."""
+    """Reshard parameters that FSDP gathered in a forward pass without a backward pass. Changes would not affect
+    them."""
     fsdp = sys.modules.get("torch.distributed.fsdp")
     if fsdp is not None:
         for part in module.modules():

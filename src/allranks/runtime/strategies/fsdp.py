@@ -22,7 +22,7 @@ from torch.distributed.utils import _sync_module_states
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.strategies import creation, training
+from allranks.runtime.strategies import preparation, training
 from allranks.runtime.strategies.preparation import DTYPES, transform, with_automatic_precision, with_precision
 from allranks.runtime.strategies.settings import TrainingSettings
 from allranks.runtime.strategies.torch_training import TorchTraining
@@ -48,7 +48,7 @@ class Fsdp(Strategy):
 
     def create(self, build: Callable[[], nn.Module]) -> nn.Module:
         """Return the model that `build` returns, with values on rank 0 only, until `prepare`."""
-        return creation.create(build)
+        return preparation.create(build)
 
     def _distribute(
         self, model: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings, schedule: Schedule | None
@@ -56,11 +56,11 @@ class Fsdp(Strategy):
         """Broadcast rank 0's weights, and shard the model and the optimizer's parameters. A collective."""
         settings = with_automatic_precision(settings, self.device)
         mesh = _mesh(settings.shard_group_size, self.device)
-        is_created = creation.is_created(model)
+        is_created = preparation.is_created(model)
         model, blocks = transform(model, settings, self.device)
         values = model.state_dict() if is_created else {}
         if is_created:
-            creation.move(model, "meta")
+            preparation.move_parameters(model, "meta")
         else:
             model = model.to(self.device)
             _sync_module_states(model, _get_default_group(), _BROADCAST_BYTES, 0, ())
@@ -84,8 +84,8 @@ class Fsdp(Strategy):
 def _units(
     model: nn.Module, blocks: list[nn.Module], low: torch.dtype | None, device: torch.device
 ) -> list[tuple[nn.Module, MixedPrecisionPolicy]]:
-    """Return the modules to shard one by one, and the precision of each. Inner modules come before outer ones, which
-    get the parameters that are left.
+    """Return the modules to shard one by one, and the precision of each. Inner modules precede outer ones, which get
+    the remaining parameters.
 
     low: the 16-bit type to compute in
     """
@@ -120,12 +120,12 @@ def _mesh(shard_group_size: int | None, device: torch.device) -> DeviceMesh:
 
 
 def _fill(model: nn.Module, values: dict[str, Any], device: torch.device, offload: bool) -> None:
-    """Give a sharded model on the meta device its values. A collective.
+    """Load the values of a sharded model on the meta device. A collective.
 
     values:  the state dict of the whole model on rank 0; ignored on other ranks
     offload: leave the parameters on the CPU. Buffers are not offloaded
     """
-    creation.broadcast_buffers(model, device)
+    preparation.broadcast_buffers(model, device)
     buffers = [
         (module, name, buffer)
         for module in model.modules()
@@ -200,7 +200,7 @@ def _without_tensors(model: nn.Module, optimizer: optim.Optimizer) -> dict[str, 
 def _scatter(model: nn.Module, optimizer: optim.Optimizer, weights: dict[str, Any], state: dict[str, Any]) -> None:
     """Load this rank's shards of the states of a model and its optimizer. A collective.
 
-    weights, state: what `_gather` returned, with a SavedTensor in place of each tensor
+    weights, state: as `_gather` returns them, with a SavedTensor in place of each tensor
 
     Raise ValueError if the model's parameters have other shapes.
     """

@@ -6,7 +6,10 @@ import itertools
 import os
 from typing import Any
 
+import horovod.torch as hvd
 import torch
+from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
+from horovod.runner.http.http_server import RendezvousServer
 from torch import distributed, nn, optim
 
 from allranks.contract import report
@@ -37,8 +40,6 @@ class Horovod(Strategy):
         self, model: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings, schedule: Schedule | None
     ) -> HorovodTraining:
         """Broadcast rank 0's weights from the device, and wrap the optimizer in Horovod's. A collective."""
-        import horovod.torch as hvd
-
         settings = with_automatic_precision(settings, self.device)
         model, blocks = transform(model, settings, self.device)
         model = model.to(self.device)
@@ -80,8 +81,6 @@ def _initialise() -> None:
 
     torch's process group must be initialised. A collective.
     """
-    import horovod.torch as hvd
-
     if hvd.is_initialized():
         return
     env = detect()
@@ -123,9 +122,6 @@ def _gloo(env: RankEnv) -> dict[str, str]:
 
 def _start_rendezvous_server(env: RankEnv) -> int:
     """Start the server through which the ranks exchange their addresses, in a thread. Return its port."""
-    from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
-    from horovod.runner.http.http_server import RendezvousServer
-
     hosts = ",".join(f"{_host(instance)}:{env.local_world_size}" for instance in range(env.instance_count))
     server = RendezvousServer(verbose=0)
     port: int = server.start()

@@ -77,7 +77,7 @@ class TorchTraining:
         return stepped
 
     def _clip(self, max_norm: float) -> Tensor:
-        """Clip the gradients, and return their norm before."""
+        """Clip the gradients, and return their norm before clipping."""
         return nn.utils.clip_grad_norm_(self.module.parameters(), max_norm)
 
     def _set_gradient_sync(self, enabled: bool) -> None:

@@ -1,4 +1,4 @@
-"""The interface between a training loop and a strategy, and what strategies share."""
+"""The interface between a training loop and a strategy, and common functions of strategies."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Training(Protocol):
 
 
 class Strategy(ABC):
-    """A way to distribute models over the ranks. A subclass defines `_distribute`.
+    """Distributes models over the ranks. A subclass defines `_distribute`.
 
     name:        the key in `STRATEGIES`
     unsupported: names of the settings that it does not support

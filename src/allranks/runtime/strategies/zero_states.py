@@ -1,9 +1,9 @@
-"""The state of a training under DeepSpeed, in the shards that the ranks have, which any number of ranks can load.
+"""The state of a training under DeepSpeed, as shards of the ranks that any number of ranks can load.
 
 DeepSpeed's own checkpoints have one file per rank. Only the same number of ranks can load them, unless a program has
 converted them to universal ones, and the training waits until they are written. Here, a shard is a range of one
-flattened parameter: a rank saves the ranges of the weights and of the optimizer's tensors that it has, and loads the
-ranges that it needs.
+flattened parameter: a rank saves its ranges of the weights and of the optimizer's tensors, and loads the ranges
+that it needs.
 
 Sources: deepspeed/utils/tensor_fragment.py (ZeRO 1 and 2: `_hp_mapping`, the range of a parameter in this rank's
 partition), deepspeed/runtime/zero/stage3.py (ZeRO 3: each parameter is parted equally, padded at its end)
@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import deepspeed
 import torch
+from deepspeed import utils
 from torch import Tensor, distributed, nn
 
 from allranks.errors import InputError, Problem
@@ -81,7 +83,7 @@ def scatter(engine: Any, model: nn.Module, weights: dict[str, Any], optimizer: d
     """Load this rank's shards of the states that `gather` returned, with a SavedTensor in place of each tensor. A
     collective.
 
-    Raise InputError if the state is of a sharded optimizer and the engine's is not, or the other way round. Raise
+    Raise InputError if only one of the state's optimizer and the engine's optimizer is sharded. Raise
     ValueError if the model's parameters have other names or shapes.
     """
     if optimizer["zero"] != _sharded(engine):
@@ -150,8 +152,6 @@ def _own_range(parameter: nn.Parameter, key: str | None) -> tuple[int, Tensor]:
 
 
 def _zero3_range(parameter: Any, key: str | None) -> tuple[int, Tensor]:
-    from deepspeed import utils
-
     start, size = _zero3_bounds(parameter)
     if not parameter.requires_grad:
         values = parameter.ds_tensor.detach().float()
@@ -176,8 +176,6 @@ def _zero3_bounds(parameter: Any) -> tuple[int, int]:
 def _load_own_range(parameter: Any, value: SavedTensor, key: str | None) -> None:
     """Load this rank's range of a parameter's float32 weights, or of the optimizer's tensor `key`."""
     if hasattr(parameter, "ds_id"):
-        from deepspeed import utils
-
         start, size = _zero3_bounds(parameter)
         values = value.flat_range(start, size)
         padded = nn.functional.pad(values, (0, parameter.ds_tensor.numel() - size))
@@ -192,7 +190,7 @@ def _load_own_range(parameter: Any, value: SavedTensor, key: str | None) -> None
 
 
 def _set_weights(model: nn.Module, weights: dict[str, Any]) -> None:
-    """Set the parameters in their own precision, and the buffers."""
+    """Set the parameters, converted to their precision, and the buffers."""
     own = model.state_dict(keep_vars=True)
     if set(own) != set(weights):
         raise ValueError(f"other names of weights: {', '.join(sorted(set(own) ^ set(weights))[:8])}")
@@ -217,10 +215,7 @@ def _set_weight(value: Any, saved: SavedTensor) -> None:
 
 def _full_value(parameter: nn.Parameter) -> Tensor:
     """Return the full parameter in float32. A collective."""
-    import deepspeed
-    from deepspeed.utils import safe_get_full_fp32_param
-
-    whole: Tensor | None = safe_get_full_fp32_param(parameter) if parameter.requires_grad else None
+    whole: Tensor | None = utils.safe_get_full_fp32_param(parameter) if parameter.requires_grad else None
     if whole is not None:
         return whole.detach().reshape(getattr(parameter, "ds_shape", parameter.shape))
     if not hasattr(parameter, "ds_id"):

@@ -16,8 +16,7 @@ with tensorflow 2.21), unless tf_keras replaces Keras 3 (TF_USE_LEGACY_KERAS=1).
 
 from __future__ import annotations
 
-from allranks.runtime.tensorflow.cluster import Cluster
+from allranks.runtime.tensorflow.cluster import Cluster, Training
 from allranks.runtime.tensorflow.script import main
-from allranks.runtime.tensorflow.strategy import Training
 
 __all__ = ["Cluster", "Training", "main"]

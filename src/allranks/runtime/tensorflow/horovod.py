@@ -24,8 +24,7 @@ from allranks.errors import InputError, Problem
 from allranks.runtime import libraries, lifecycle
 from allranks.runtime.clean_exit import EVICTED
 from allranks.runtime.metrics.metrics import Metrics
-from allranks.runtime.tensorflow import strategy
-from allranks.runtime.tensorflow.strategy import Training
+from allranks.runtime.tensorflow.cluster import Training, limit_threads, single_process_strategy
 
 
 def main(train: Callable[[Training], None]) -> NoReturn:
@@ -43,14 +42,16 @@ def main(train: Callable[[Training], None]) -> NoReturn:
         _initialise(env)
         ending.disconnect = _shut_down
         ending.metrics = Metrics(is_main=env.rank == 0)
-        training = Training(env.rank, env.world_size, "worker", env.rank == 0, strategy.alone(), None, ending.metrics)
+        training = Training(
+            env.rank, env.world_size, "worker", env.rank == 0, single_process_strategy(), None, ending.metrics
+        )
         return partial(train, training)
 
     lifecycle.run(connect)
 
 
 def _check(env: RankEnv) -> None:
-    """Raise InputError if Horovod is not installed, or MPI did not start several processes."""
+    """Raise InputError if Horovod is not installed, or another launcher than MPI started several processes."""
     for package in ("tensorflow", "horovod"):
         if find_spec(package) is None:
             found = f"no {package}"
@@ -68,8 +69,8 @@ def _check(env: RankEnv) -> None:
 
 
 def _initialise(env: RankEnv) -> None:
-    import horovod.tensorflow as hvd
-    import tensorflow as tf
+    import horovod.tensorflow as hvd  # is checked before
+    import tensorflow as tf  # takes seconds, and is checked before
 
     hvd.init()
     if hvd.size() != env.world_size:
@@ -81,11 +82,11 @@ def _initialise(env: RankEnv) -> None:
         tf.config.set_visible_devices(gpus[env.local_rank], "GPU")
     else:
         tf.config.set_visible_devices([], "GPU")
-        strategy.limit_threads(env.local_world_size)
+        limit_threads(env.local_world_size)
 
 
 def _shut_down(code: int) -> None:
     if code in (0, EVICTED):
-        import horovod.tensorflow as hvd
+        import horovod.tensorflow as hvd  # is checked before
 
         hvd.shutdown()

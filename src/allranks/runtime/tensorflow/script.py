@@ -20,17 +20,21 @@ from allranks.errors import InputError, Problem
 from allranks.runtime import clean_exit, lifecycle
 from allranks.runtime.lifecycle import TIMEOUT_SECONDS
 from allranks.runtime.metrics.metrics import Metrics
-from allranks.runtime.tensorflow import strategy
 from allranks.runtime.tensorflow.cluster import (
     CHIEF,
     Cluster,
     Sight,
+    Training,
     find_lost,
+    limit_threads,
+    parameter_server_strategy,
     read,
+    single_process_strategy,
+    start_server,
     wait_for_tasks,
     wait_until_gone,
+    worker_strategy,
 )
-from allranks.runtime.tensorflow.strategy import Training
 
 _NOTICE = b"evicted\n"
 _INTERVAL_SECONDS = 0.5
@@ -41,7 +45,7 @@ def main(train: Callable[[Training], None], *, timeout_seconds: float = TIMEOUT_
     """Call train(training) on the tasks that train, serve on the others, and exit.
 
     train:           the training function
-    timeout_seconds: how long a task waits for the others, at the start and in every collective
+    timeout_seconds: time limit for the other tasks, at the start and in every collective
 
     Workers call train together. With parameter servers, only the chief calls it; workers and parameter servers serve
     it. Every task except the chief runs until the chief has ended, which counts as success, because the chief reports
@@ -57,8 +61,8 @@ def main(train: Callable[[Training], None], *, timeout_seconds: float = TIMEOUT_
         cluster = read()
         if cluster is None:
             ending.metrics = Metrics(is_main=True)
-            return partial(train, Training(0, 1, "worker", True, strategy.alone(), None, ending.metrics))
-        strategy.limit_threads(cluster.local_count)
+            return partial(train, Training(0, 1, "worker", True, single_process_strategy(), None, ending.metrics))
+        limit_threads(cluster.local_count)
         if cluster.parameter_servers and not cluster.is_chief:
             return _connect_server(cluster, timeout_seconds)
         return partial(train, _connect_trainer(cluster, timeout_seconds, ending))
@@ -80,7 +84,7 @@ def _connect_trainer(cluster: Cluster, timeout_seconds: float, ending: lifecycle
     ending.watch_for(lambda: find_lost(sights, timeout_seconds))
     training = _create_training(cluster, ending.metrics, timeout_seconds)
     if training.coordinator is None:
-        ending.part = partial(_final_barrier, training)
+        ending.wait = partial(_final_barrier, training)
 
     def disconnect(code: int) -> None:
         if code == 0 and not cluster.is_chief:
@@ -93,16 +97,16 @@ def _connect_trainer(cluster: Cluster, timeout_seconds: float, ending: lifecycle
 
 
 def _create_training(cluster: Cluster, metrics: Metrics, timeout_seconds: float) -> Training:
-    import tensorflow as tf
+    import tensorflow as tf  # takes seconds, and is checked before
 
     world_size = len(cluster.trainers)
     if cluster.parameter_servers:
-        server_strategy = strategy.parameter_servers(cluster)
-        coordinator = tf.distribute.coordinator.ClusterCoordinator(server_strategy)
-        return Training(0, world_size, cluster.role, True, server_strategy, coordinator, metrics)
+        strategy = parameter_server_strategy(cluster)
+        coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+        return Training(0, world_size, cluster.role, True, strategy, coordinator, metrics)
     rank = cluster.trainers.index((cluster.role, cluster.index))
-    worker_strategy = strategy.workers(cluster, timeout_seconds)
-    return Training(rank, world_size, cluster.role, cluster.is_chief, worker_strategy, None, metrics)
+    strategy = worker_strategy(cluster, timeout_seconds)
+    return Training(rank, world_size, cluster.role, cluster.is_chief, strategy, None, metrics)
 
 
 def _connect_server(cluster: Cluster, timeout_seconds: float) -> Callable[[], None]:
@@ -116,7 +120,7 @@ def _connect_server(cluster: Cluster, timeout_seconds: float) -> Callable[[], No
             chief.sendall(_NOTICE)
 
     def serve() -> None:
-        server = strategy.server(cluster)
+        server = start_server(cluster)
         # Not the server's `join`, during which Python cannot run signal handlers.
         wait_until_gone(CHIEF, cluster.chief_endpoint, timeout_seconds, chief)
         del server
@@ -127,7 +131,7 @@ def _connect_server(cluster: Cluster, timeout_seconds: float) -> Callable[[], No
 
 def _final_barrier(training: Training) -> None:
     """Wait for the other workers at the end, so that a worker that finishes early does not count as lost."""
-    import tensorflow as tf
+    import tensorflow as tf  # takes seconds, and is checked before
 
     if not training.is_main:
         signal.signal(signal.SIGTERM, _exit_successfully)

@@ -1,10 +1,7 @@
 """Random changes of training images.
 
-Everything random about an image is drawn when it is loaded, from the seed, the epoch and the number of the image. So an
-image changes in the same way on whichever rank, in whichever batch, and on a loader worker as on a GPU.
-"""
-
-from __future__ import annotations
+All random numbers of an image are drawn when it is loaded, from the seed, the epoch and the index of the image. An
+image therefore changes in the same way on any rank, in any batch, on a loader worker and on a GPU."""
 
 import math
 from dataclasses import dataclass
@@ -21,10 +18,10 @@ DRAWS = 13
 
 @dataclass(frozen=True)
 class Augmentation:
-    """What is changed.
+    """The random changes of images.
 
-    min_crop_scale:   the smallest share of an image's area that a random crop has; 1 for none
-    max_shift:       the largest shift in pixels in each direction
+    min_crop_scale:   smallest fraction of an image's area in a random crop; 1 for no crop
+    max_shift:       largest shift in pixels in each direction
     horizontal_flip: whether images may be mirrored left to right
     policy:          none, trivialaugment or randaugment, see `policies`
     """
@@ -36,7 +33,7 @@ class Augmentation:
 
 
 def augment(pixels: Tensor, draws: Tensor, augmentation: Augmentation, *, crop: bool) -> Tensor:
-    """Return the changed images, on the device that they are on.
+    """Return the changed images, on the device of the pixels.
 
     pixels: (batch, channels, height, width) uint8, like the result
     draws:  (batch, DRAWS), on the CPU

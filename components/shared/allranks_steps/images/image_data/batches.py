@@ -1,7 +1,5 @@
 """Batches of images of one size, prepared by loader workers or in the training's own process."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -26,9 +24,9 @@ class Sample(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """pixels: (batch, channels, height, width) uint8; labels: (batch,); draws: (batch, DRAWS) if the images are to be
-    changed on the device, else None. They are an array, so that the data loader leaves them on the CPU: what is done to
-    which image is known there without waiting for a GPU."""
+    """pixels: (batch, channels, height, width) uint8; labels: (batch,); draws: (batch, DRAWS) if the images are
+    changed on the device, otherwise None. An array, so that the data loader leaves the draws on the CPU, and choosing
+    the changes does not wait for a GPU."""
 
     pixels: Tensor
     labels: Tensor
@@ -38,7 +36,7 @@ class Batch(NamedTuple):
 class ImageSamples(Dataset[Sample]):
     """The samples of a split, decoded and cropped to one size.
 
-    decoder:      None for images that are not files, which have one size already
+    decoder:      None for arrays, whose images already have one size
     augmentation: None for evaluation
     """
 
@@ -64,9 +62,9 @@ class ImageSamples(Dataset[Sample]):
 
 
 class Collate:
-    """Makes batches of samples, and changes their images unless that is done on the device.
+    """Combine samples into batches, and change their images unless that is done on the device.
 
-    crop: whether images are cropped here, because they are not files
+    crop: whether images are cropped here, because they are arrays and not files
     """
 
     def __init__(self, augmentation: Augmentation | None, *, crop: bool, on_device: bool = False) -> None:
@@ -83,7 +81,7 @@ class Collate:
         return batch if self._on_device else Batch(self.changed(batch), labels, None)
 
     def changed(self, batch: Batch) -> Tensor:
-        """Return the pixels of a batch, changed on the device that they are on if they have not been."""
+        """Return the pixels of a batch, changed on their device unless they already have been."""
         if self._augmentation is None or batch.draws is None:
             return batch.pixels
         return augment(batch.pixels, torch.from_numpy(batch.draws), self._augmentation, crop=self._crop)
@@ -99,10 +97,10 @@ def sampler(images: Images, ranks: runtime.Ranks, **options: Any) -> runtime.Res
 def evaluation_loader(
     images: Images, decoder: Decoder | None, ranks: runtime.Ranks, *, per_device_batch_size: int, num_workers: int
 ) -> runtime.DataLoader:
-    """Return a loader for one pass over the images, in their order, each rank a part of them.
+    """Return a loader for one pass over the images in their order. Each rank gets a part.
 
-    Every rank gets the same number of batches. `weight` is 0 for a batch that does not count, because all images have
-    been given out.
+    Every rank gets the same number of batches. `weight` is 0 for a repeated batch, which must not be
+    counted.
     """
     return runtime.DataLoader(
         ImageSamples(images, decoder, None),

@@ -1,7 +1,5 @@
 """Decode image files to arrays of one size."""
 
-from __future__ import annotations
-
 import io
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -16,8 +14,7 @@ from allranks_steps.images.image_data.images import Encoded
 from allranks_steps.images.prepared_images import BadData
 
 SHORTER_SIDE = 256 / 224
-"""For evaluation, the shorter side of an image is this times the size of the crop from its centre, as in the papers of
-the presets."""
+"""For evaluation, ratio of the shorter side of an image to the centre crop, as in the papers of the presets."""
 RATIOS = (3 / 4, 4 / 3)
 """Width by height of random crops, as in the papers."""
 
@@ -38,7 +35,7 @@ class Decoder:
     def random(self, image: Encoded, smallest_share: float, draws: Sequence[float]) -> NDArray[np.uint8]:
         """Return a random crop of the image, (channels, height, width). Raise BadData if it cannot be decoded.
 
-        smallest_share: the smallest share of the image's area that a crop has
+        smallest_share: smallest fraction of the image's area in a crop
         draws:          four numbers of [0, 1), for the share, the ratio of the sides, and the position
         """
         return self._decode(image, lambda width, height: random_box(width, height, smallest_share, draws))
@@ -56,7 +53,7 @@ class Decoder:
 
 @contextmanager
 def decoding_errors(name: str, where: str = "input data") -> Iterator[None]:
-    """Raise BadData for what Pillow raises in the block about the image of this name."""
+    """Context manager that raises BadData for errors of Pillow. name: of the image, for the message"""
     try:
         yield
     # The errors of Pillow's decoders for damaged files have no common base class.
@@ -67,8 +64,8 @@ def decoding_errors(name: str, where: str = "input data") -> Iterator[None]:
 
 
 def centre_box(width: int, height: int, size: tuple[int, int]) -> Box:
-    """Return the box in the image whose content is the centre crop: left, upper, right, lower. An image that has the
-    size of the crop already is taken whole."""
+    """Return the box in the image whose content is the centre crop: left, upper, right, lower. An image of the size
+    of the crop is not cropped."""
     if (height, width) == size:
         return 0, 0, width, height
     scale = min(height / (SHORTER_SIDE * size[0]), width / (SHORTER_SIDE * size[1]))

@@ -1,7 +1,5 @@
 """Folders of image files: SPLIT/CLASS/NAME.jpg."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -2,10 +2,8 @@
 al. 2019, arXiv 1909.13719), with their operations and ranges.
 
 TrivialAugment applies one operation to an image, with a random strength. RandAugment applies two, with a strength of 9
-out of 30. Operations on colours follow those that move pixels, whatever their order, so that pixels are sampled once.
+out of 30. Operations on colours always follow those that move pixels, so that pixels are sampled once.
 """
-
-from __future__ import annotations
 
 import math
 from typing import Any
@@ -74,7 +72,7 @@ def recolour(images: Tensor, draws: Tensor, policy: str) -> Tensor:
 
 
 def _recoloured(images: Tensor, name: str, strengths: Tensor, signs: Tensor, policy: str) -> Any:
-    # kornia's package is large, and needed only here. Its types are not read.
+    # kornia takes long to import, and most trainings do not need it.
     from kornia import enhance
 
     wide = policy == "trivialaugment"

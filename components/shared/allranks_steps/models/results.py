@@ -1,11 +1,10 @@
-"""Write control outputs: values that loops and conditions of a pipeline read.
+"""Write the control outputs of a step, which loops and conditions of a pipeline read, and its result as one line.
 
-A primitive output is a file with the value as text. Azure ML's pipeline also reads a control output from the run's
-properties, where mldesigner writes it (`_write_properties_to_run_history` of mldesigner 0.1.0b23). A component that is
-not written with mldesigner must do both.
+Locally, a control output is a file with the value as text, and the line is the file ./outputs/result.txt. Azure ML's
+pipeline also reads a control output from the run's properties, where mldesigner writes it
+(`_write_properties_to_run_history` of mldesigner 0.1.0b23), and the line is also the tag allranks.result of the
+job, which can be read without a download.
 """
-
-from __future__ import annotations
 
 import json
 import os
@@ -14,14 +13,16 @@ from pathlib import Path
 from typing import Any
 
 PROPERTY = "azureml.pipeline.control"
+RESULT = Path("outputs/result.txt")
+TAG = "allranks.result"
 
 
-def write(values: Mapping[str, tuple[Path, Any]]) -> None:
+def write_control_outputs(values: Mapping[str, tuple[Path, Any]]) -> None:
     """Write control outputs. values: output name -> (file, value)"""
     for file, value in values.values():
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(str(value), encoding="utf-8")
-    if os.environ.get("MLFLOW_TRACKING_URI", "").startswith("azureml:"):
+    if _on_azure():
         send({name: value for name, (_, value) in values.items()})
 
 
@@ -43,3 +44,22 @@ def send(values: Mapping[str, Any]) -> None:
         json={"runId": run.run_id, "properties": {PROPERTY: json.dumps(values)}},
     )
     response.raise_for_status()
+
+
+def report(line: str) -> None:
+    """Print the line, and report it as the step's result."""
+    print(line)
+    RESULT.parent.mkdir(exist_ok=True)
+    RESULT.write_text(f"{line}\n", encoding="utf-8")
+    if _on_azure():
+        from mlflow.exceptions import MlflowException
+        from mlflow.tracking import MlflowClient
+
+        try:
+            MlflowClient().set_tag(os.environ["AZUREML_RUN_ID"], TAG, line)
+        except (KeyError, MlflowException) as error:
+            print(f"the tag {TAG} was not set: {error}")
+
+
+def _on_azure() -> bool:
+    return os.environ.get("MLFLOW_TRACKING_URI", "").startswith("azureml:")

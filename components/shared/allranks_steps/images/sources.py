@@ -1,7 +1,6 @@
-"""A folder of labelled images: one sub-folder for each class, named by the class."""
+"""Where labelled images come from: scikit-learn, or a folder with one sub-folder for each class, named by the class."""
 
-from __future__ import annotations
-
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +10,33 @@ from PIL import Image, ImageOps
 from allranks_steps.images.image_data.decoding import decoding_errors
 from allranks_steps.images.image_data.folders import class_names
 from allranks_steps.images.prepared_images import BadData, Images
-from allranks_steps.images.sources import Collection
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Labelled images and the names of their classes."""
+
+    classes: tuple[str, ...]
+    images: Images
+
+
+def digits() -> Collection:
+    """Return the handwritten digits of scikit-learn, 1797 grey images of 8 x 8 pixels, with their 17 shades (0 to 16)
+    scaled to 0 to 255."""
+    from sklearn.datasets import load_digits
+
+    found = load_digits()
+    pixels = np.rint(found.images * (255 / 16)).astype(np.uint8)[:, np.newaxis]
+    return Collection(
+        classes=tuple(str(name) for name in found.target_names),
+        images=Images(pixels, found.target.astype(np.int64)),
+    )
+
 
 WHERE = "input folder"  # of prepare_images and select_new_data
 
 
-def read(folder: Path | None, image_size: int) -> Collection:
+def folder_of_classes(folder: Path | None, image_size: int) -> Collection:
     """Return every image as RGB, cropped to a centred square and resized to image_size x image_size pixels.
 
     Hidden files and files without an image suffix are ignored. Raise BadData if the folder is missing, has fewer than
