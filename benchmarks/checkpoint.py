@@ -15,8 +15,6 @@ of ours writes a checkpoint, over a step while nothing is written, and while a p
 CHECKPOINT_TURNS=5 makes so many turns. A few minutes, 8 GB of memory and 3 GB of disk.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path

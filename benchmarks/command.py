@@ -14,8 +14,6 @@ first use of a workspace
     Wall time of a first run, which creates MLflow's database. Peer: the same command in a workspace that has one.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import shutil

@@ -11,8 +11,6 @@
 All files are in the page cache. Each figure is the median of TIMES runs, ours and the peer's in turn.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import statistics

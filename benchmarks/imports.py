@@ -8,8 +8,6 @@ import allranks.runtime
     processes. Peer: the import of torch in the same processes.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

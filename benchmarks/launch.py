@@ -14,8 +14,6 @@ OpenMP thread. Memory is the mean of the ranks' proportional share (PSS) while a
 The memory of the process that ranks are forked from is shared by them, and so is counted in their shares.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

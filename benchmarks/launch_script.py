@@ -7,8 +7,6 @@ is in a workspace that has had a run, on emulated instances, with an MLflow run,
     TorchX    `torchx run -s local_cwd dist.ddp -j 2x2 --script train.py`: two agents side by side
 """
 
-from __future__ import annotations
-
 import shutil
 import sys
 import tempfile

@@ -23,8 +23,6 @@ RUNTIME_CASES=ddp-small,fsdp-large measures some of the cases, RUNTIME_BLOCKS=50
 All cases take 20 minutes.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from importlib.util import find_spec

@@ -14,8 +14,6 @@ loopback. Peak memory is that of the largest process of the chain's run (ru_maxr
 is the time that azure-ai-ml takes to compile a step of such a chain beforehand.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import statistics

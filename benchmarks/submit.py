@@ -7,8 +7,6 @@ submit --dry-run
     in turn.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

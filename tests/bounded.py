@@ -1,7 +1,5 @@
 """Waits with a bound. Pytest's own bound interrupts a test once; what waits after that would wait for ever."""
 
-from __future__ import annotations
-
 import subprocess
 import threading
 import time

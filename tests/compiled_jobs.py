@@ -1,7 +1,5 @@
 """What azure-ai-ml says of a compiled pipeline."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

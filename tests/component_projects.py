@@ -1,7 +1,5 @@
 """A project with one component and its environment, small and right, to be spoilt by tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 YAML = """\

@@ -1,7 +1,5 @@
 """Processes that the ranks of a test leave behind, and that no process of the test is a parent of."""
 
-from __future__ import annotations
-
 import os
 import time
 

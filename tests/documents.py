@@ -1,7 +1,5 @@
 """The commands that documents show."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

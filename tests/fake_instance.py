@@ -1,7 +1,5 @@
 """What an instance shows of its hardware, as folders of a test's own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 HDR = "200 Gb/sec (4X HDR)"

@@ -5,8 +5,6 @@ A rank is a process of its own, with its own environment, folder and output, as 
 imports first is there already.
 """
 
-from __future__ import annotations
-
 import gc
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Ports for the processes that tests start, which nothing else on this machine takes before those listen."""
 
-from __future__ import annotations
-
 import itertools
 import socket
 from collections.abc import Iterator

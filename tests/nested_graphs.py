@@ -1,7 +1,5 @@
 """A component, the steps that run it, and how graphs of Python's DSL and of YAML are compared."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from allranks.plan.environment import registered

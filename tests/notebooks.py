@@ -1,7 +1,5 @@
 """Notebooks, written by tests."""
 
-from __future__ import annotations
-
 import json
 import textwrap
 from pathlib import Path

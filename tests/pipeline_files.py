@@ -1,7 +1,5 @@
 """Files of a small project, written by tests: a component, pipelines that use it, in Python and in YAML."""
 
-from __future__ import annotations
-
 import json
 import textwrap
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Records of runs that never ran, for what is made of records."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs that people show to colleagues: a large pipeline while it runs, and a distributed training that has failed."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tasks of a TensorFlow training as real processes, in TensorFlow's own environment."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

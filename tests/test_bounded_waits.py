@@ -1,7 +1,5 @@
 """No test waits without a bound: one whose process or thread does not end fails, and says so."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

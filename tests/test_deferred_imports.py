@@ -1,7 +1,5 @@
 """Deferred modules: empty while a package is imported, and real as soon as something of them is used."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

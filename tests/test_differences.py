@@ -1,7 +1,5 @@
 """What differs between two runs: each of ten seeded differences is the first one that is named."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A new instance kind, launcher, node kind or strategy is one new module and one row of a table."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass
 from pathlib import Path

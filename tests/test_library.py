@@ -1,7 +1,5 @@
 """The functions of the library, and the declarations that are generated from them."""
 
-from __future__ import annotations
-
 import enum
 import importlib
 import inspect

@@ -1,7 +1,5 @@
 """The Makefile installs what it is asked for, and nothing twice. Scripts that record calls replace its programs."""
 
-from __future__ import annotations
-
 import os
 import pty
 import shutil

@@ -1,7 +1,5 @@
 """What docs/releasing.md shows builds, checks, uploads and tags a release."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

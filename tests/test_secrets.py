@@ -1,7 +1,5 @@
 """Which names and texts are secrets."""
 
-from __future__ import annotations
-
 import base64
 import html
 import json

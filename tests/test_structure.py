@@ -1,7 +1,5 @@
 """The structure of the source: how many parameters a function has, where a file imports, and what."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

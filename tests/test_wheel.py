@@ -1,7 +1,5 @@
 """In an empty environment and folder, with nothing of this repository but its wheel."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

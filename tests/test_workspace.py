@@ -1,7 +1,5 @@
 """The workspace folder: where it is, who holds it, and what a full disk does."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

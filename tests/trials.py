@@ -1,7 +1,5 @@
 """Runs a graph by the executor alone: its steps are run by a fake, without processes."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Collection
 from pathlib import Path

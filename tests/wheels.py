@@ -1,7 +1,5 @@
 """Wheels of a tiny package, which installers take from a folder: no test needs a package index."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

@@ -5,8 +5,6 @@ usage: python tools/lint_floors.py
 The page has the only table of the floors. import-linter reads contracts from a file, which is made from the table here.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -6,8 +6,6 @@ A program imports the modules in its folder by their bare names, which recur fro
 differ are checked together: mypy reads the types of torch and the others once for each group.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -5,8 +5,6 @@ python tools/make_api.py
 Griffe reads the source without importing it, so that neither torch nor azure-ai-ml has to be installed.
 """
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections import Counter

@@ -3,8 +3,6 @@
 python tools/make_checks.py
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 python tools/make_cli.py
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Iterator

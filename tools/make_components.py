@@ -3,8 +3,6 @@
 python tools/make_components.py
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from allranks.catalog.declared_ports import DATA, Port

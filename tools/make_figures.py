@@ -7,8 +7,6 @@ of the file. A table whose logs are not given stays as it is. Without logs, the 
 run: 3 minutes on a machine that does nothing else.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -6,8 +6,6 @@ Each folder is a checkout of a repository, OWNER/NAME, such as Azure/azureml-ass
 of files and what the checks say of them. Its commit is read from a file COMMIT in it, or from git.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import subprocess

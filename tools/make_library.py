@@ -5,8 +5,6 @@ python tools/make_library.py
 The build runs it (hatch_build.py), without the SDK: it reads the specs themselves.
 """
 
-from __future__ import annotations
-
 import inspect
 import textwrap
 from pathlib import Path

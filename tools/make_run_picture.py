@@ -3,8 +3,6 @@
 allranks show RUN --json | python tools/make_run_picture.py > docs/run.svg
 """
 
-from __future__ import annotations
-
 import copy
 import io
 import json

@@ -3,8 +3,6 @@
 python tools/make_sizes.py
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from allranks.hardware.sizes import Size, releases_of, sizes

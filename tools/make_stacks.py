@@ -5,8 +5,6 @@
 With names only those rows are made anew. Ends with 1 where a launch failed.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import time

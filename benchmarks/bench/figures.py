@@ -1,7 +1,5 @@
 """The results of a benchmark: a table for people, a line of JSON per figure for programs, and an exit code."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Sequence

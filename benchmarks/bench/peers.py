@@ -1,7 +1,5 @@
 """Virtual environments for the tools that allranks is compared with, whose requirements conflict with ours."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import venv

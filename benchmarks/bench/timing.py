@@ -1,7 +1,5 @@
 """Measure the times of processes in turn, so that other load on the machine affects all of them equally."""
 
-from __future__ import annotations
-
 import os
 import resource
 import statistics

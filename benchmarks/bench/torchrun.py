@@ -1,7 +1,5 @@
 """Start ranks of a benchmark with torchrun, and compare loops that took turns in them."""
 
-from __future__ import annotations
-
 import json
 import statistics
 import sys

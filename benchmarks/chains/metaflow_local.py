@@ -4,8 +4,6 @@ A chain is a flow of COUNT linear steps; a fan is a foreach over COUNT items. Bo
 step that do nothing.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import subprocess

@@ -3,8 +3,6 @@
 Print the seconds of the run, and the kind of instances that it ran on.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from pathlib import Path

@@ -4,8 +4,6 @@ A chain starts one after another, a fan as many at once as this machine has core
 "shell".
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A launch of a training file, and what its ranks wrote."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import statistics

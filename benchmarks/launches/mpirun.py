@@ -1,7 +1,5 @@
 """Launches by plain mpirun: all ranks on this machine."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

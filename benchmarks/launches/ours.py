@@ -1,7 +1,5 @@
 """Launches by allranks."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from functools import partial

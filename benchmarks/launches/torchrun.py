@@ -1,8 +1,6 @@
 """Launches by torchrun, one agent an instance, side by side on loopback, and by TorchX's local_cwd, which starts the
 same agents."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

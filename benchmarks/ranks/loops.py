@@ -11,8 +11,6 @@ Two copies of a model in one process differ by up to 10 % in the time of a step,
 depending on where their memory lies. So our loop and those that it is compared with train the same model.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@
 Rank 0 prints a line of JSON: the stalls and the seconds until a checkpoint is complete by way, and milliseconds a step.
 """
 
-from __future__ import annotations
-
 import json
 import mmap
 import os

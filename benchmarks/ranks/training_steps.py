@@ -6,8 +6,6 @@ A block is as many steps as there are from one logged step to the next. Rank 0 p
 seconds per step of each block, by the clock and of CPU time on all cores, and the peak memory of its process.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

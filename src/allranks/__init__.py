@@ -12,8 +12,6 @@ The Python API::
 In the training process, `allranks.runtime` sets up the ranks.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from allranks.version import __version__ as __version__

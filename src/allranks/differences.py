@@ -5,8 +5,6 @@ Azure ML, only the plan, the states, the outputs and the curves are known. Facts
 not compared.
 """
 
-from __future__ import annotations
-
 import filecmp
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field

@@ -10,8 +10,6 @@ Events of level INFO contain only names, states and numbers, so they are not sea
 thirds of the cost.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

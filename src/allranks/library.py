@@ -12,8 +12,6 @@ function is first imported.
 The build creates library.pyi, which declares the same functions for editors and type checkers.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

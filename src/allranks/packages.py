@@ -1,7 +1,5 @@
 """Find commands and hooks of the packages beside this one by their entry points. A package is imported when used."""
 
-from __future__ import annotations
-
 import glob
 import os
 import sys

@@ -6,8 +6,6 @@ are not used, because a masked text must stay readable. Added are the signatures
 print, and tokens used in machine learning that detect-secrets lacks, after the rules of gitleaks.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import re

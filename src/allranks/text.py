@@ -1,7 +1,5 @@
 """Format times, numbers, sizes and ranks as text. Shorten texts, and remove control characters."""
 
-from __future__ import annotations
-
 import math
 import re
 import time

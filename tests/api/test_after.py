@@ -1,7 +1,5 @@
 """`allranks.after`: the order in the plan and in the request. tests/bad_inputs has the calls that it refuses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`check` checks every job of a file, as it was when the file made it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

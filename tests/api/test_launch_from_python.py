@@ -1,7 +1,5 @@
 """`allranks.launch`: start a script from Python."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The Python API in a notebook's kernel."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import threading

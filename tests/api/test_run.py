@@ -1,7 +1,5 @@
 """The Python API: start runs of files, jobs and pipeline functions, and read their results."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """`allranks.layout` on nodes of any origin. tests/bad_inputs has the layouts that it refuses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The command in this process, where azure-ai-ml has to be imported but once, and a small pipeline to submit."""
 
-from __future__ import annotations
-
 import json
 import sys
 import threading

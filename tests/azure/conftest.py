@@ -1,7 +1,5 @@
 """What the tests of Azure share: the fake service."""
 
-from __future__ import annotations
-
 from fake.fixtures import azure, azure_server
 
 __all__ = ["azure", "azure_server"]

@@ -1,7 +1,5 @@
 """`allranks check` gives an error that cannot be ignored where the real client refuses to send a job."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What `allranks.sdk.internals` asks the service for, through the private parts of the real client."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The forms in which a job names its compute."""
 
-from __future__ import annotations
-
 import pytest
 
 from allranks.azure.requirements import ComputeId

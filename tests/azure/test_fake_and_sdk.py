@@ -1,7 +1,5 @@
 """The fake has the operations and the fields of azure-ai-ml's own REST client, and no others."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Iterator

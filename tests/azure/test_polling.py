@@ -1,7 +1,5 @@
 """When a run is looked at again, and which failures end that."""
 
-from __future__ import annotations
-
 import pytest
 
 from allranks.azure.errors import AzureError, NotFoundError, RejectedSignInError, SignInError

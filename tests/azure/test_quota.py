@@ -1,7 +1,5 @@
 """The rows of a subscription's quota, and which of them limit a step."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

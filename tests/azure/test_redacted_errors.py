@@ -1,7 +1,5 @@
 """No secret is left in what a library says, and nothing else is taken out of it."""
 
-from __future__ import annotations
-
 import base64
 
 import pytest

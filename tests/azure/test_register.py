@@ -1,7 +1,5 @@
 """`allranks register` through the real client: what is new goes there, what is there stays, what was torn goes on."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

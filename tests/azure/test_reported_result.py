@@ -1,7 +1,5 @@
 """The line in which a step on Azure ML reports its result is a tag of its job."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """What the steps of a job require: those in loops and the trials of sweeps as those beside them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A run's snapshot, submit, register and export all send the same files of a project that is full of other things."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Schedules of an Azure ML workspace, through the real client."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the plan of a job says, by which it runs on this machine, is what azure-ai-ml sends of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The fake answers in the forms of the real service, and the SDK and we take them as they are."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

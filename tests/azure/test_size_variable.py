@@ -1,7 +1,5 @@
 """The size that a step runs on reaches its ranks, by ALLRANKS_SIZE in what is sent."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`allranks submit`: what is wrong is told before anything is sent; then the run is sent, remembered and watched."""
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """`allranks submit --dry-run` prints the very body that is sent, and asks nobody."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

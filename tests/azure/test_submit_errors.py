@@ -1,7 +1,5 @@
 """Whatever the service, the network or the sign-in do: one message, exit code 2 or 1, no traceback, no secret."""
 
-from __future__ import annotations
-
 import json
 import socket
 from typing import Any

@@ -1,8 +1,6 @@
 """`runs`, `show`, `logs` and `cancel` for a run in Azure ML: as for one on this machine, and no more is asked than has
 to be."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

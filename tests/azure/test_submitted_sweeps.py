@@ -1,7 +1,5 @@
 """A sweep in Azure ML, by itself and in a pipeline: shown with its trials and their logs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which workspace is meant: by options, a named file, variables, or the file that the SDK finds."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

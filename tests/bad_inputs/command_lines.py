@@ -1,7 +1,5 @@
 """Options, arguments and commands that do not exist, and wrong values for those that do."""
 
-from __future__ import annotations
-
 from bad_inputs.python_files import RIGHT
 from bad_inputs.row import Row, job
 

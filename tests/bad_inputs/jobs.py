@@ -1,7 +1,5 @@
 """Command jobs and pipelines with wrong keys and values."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

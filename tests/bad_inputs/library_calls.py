@@ -1,7 +1,5 @@
 """Pipelines that use the library in a wrong way, and layouts that cannot be launched."""
 
-from __future__ import annotations
-
 from bad_inputs.row import Row
 
 HEAD = """\

@@ -1,7 +1,5 @@
 """Mistakes in components, environments, schedules and the configuration of Azure ML."""
 
-from __future__ import annotations
-
 from bad_inputs.python_files import RIGHT
 from bad_inputs.row import Row, job
 

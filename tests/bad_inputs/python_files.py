@@ -1,7 +1,5 @@
 """Python files and notebooks that cannot be read, and values for their inputs."""
 
-from __future__ import annotations
-
 import json
 
 from bad_inputs.row import Row

@@ -1,7 +1,5 @@
 """One row of the tables, and how its folder is made."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Mapping

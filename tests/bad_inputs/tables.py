@@ -1,7 +1,5 @@
 """All tables."""
 
-from __future__ import annotations
-
 from bad_inputs import command_lines, jobs, library_calls, projects, python_files, workspaces, yaml_files
 from bad_inputs.row import Row
 

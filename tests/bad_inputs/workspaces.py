@@ -1,7 +1,5 @@
 """Runs that do not exist, damaged databases, workspaces of other users, and streams that are closed."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files that are not YAML, or are YAML that nobody can mean."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

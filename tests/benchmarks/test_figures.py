@@ -1,7 +1,5 @@
 """What every benchmark ends with: lines of JSON, and an exit code that says whether the goals are met."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import sys

@@ -1,7 +1,5 @@
 """A new rule is a row of rules.csv, and a function in a table: `check`, `why` and the page of checks have it."""
 
-from __future__ import annotations
-
 import importlib
 import runpy
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every rule says what it finds, and every error and warning has a source."""
 
-from __future__ import annotations
-
 from allranks.errors import Level, Rule
 
 

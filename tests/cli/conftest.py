@@ -1,7 +1,5 @@
 """Runs made by hand, and a terminal that can be read."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 

@@ -3,8 +3,6 @@
 The tables are in `bad_inputs`. What a reader or a check refuses has a test of its own beside theirs.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """`allranks cancel` while another process executes the run: the run, or parts of it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

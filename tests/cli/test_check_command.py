@@ -1,7 +1,5 @@
 """`allranks check` with several files, and the messages about a file's keys."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`allranks check` of components, and of a pipeline that uses components from files."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

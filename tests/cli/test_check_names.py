@@ -1,7 +1,5 @@
 """`allranks check --names`, and a run by the file that it helped to write."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

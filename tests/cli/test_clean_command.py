@@ -1,7 +1,5 @@
 """`allranks clean` shows what it frees, asks, and removes it."""
 
-from __future__ import annotations
-
 import os
 import pty
 import subprocess

@@ -1,7 +1,5 @@
 """What the shell proposes while a command is typed, as bash asks for it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

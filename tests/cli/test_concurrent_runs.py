@@ -1,7 +1,5 @@
 """Two runs at once in one folder: both complete, and share the slots and GPUs of this machine."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

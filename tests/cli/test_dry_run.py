@@ -1,7 +1,5 @@
 """`allranks run --dry-run`: everything that would be started, and nothing that is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`allranks logs --engine`, `--verbose` and `allranks logs --pack`: what the engine did, for users and for an issue."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

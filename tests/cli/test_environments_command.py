@@ -1,7 +1,5 @@
 """`allranks environments`: what it prints and how it ends. What it looks at is tested in tests/environments."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the command says of itself."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

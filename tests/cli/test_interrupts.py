@@ -1,7 +1,5 @@
 """Ctrl-C, once and twice, and SIGKILL, while ranks run. What a rank holds open tells when it is gone."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`allranks launch`: a script, and whatever follows it on the command line."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

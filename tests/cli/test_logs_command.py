@@ -1,7 +1,5 @@
 """`allranks logs`: of several ranks, of one, as they grow, and whatever bytes they are."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import os

@@ -1,7 +1,5 @@
 """Commands of packages beside allranks: those that are installed run, and for the others a message says what to do."""
 
-from __future__ import annotations
-
 import re
 import sys
 from importlib.metadata import entry_points

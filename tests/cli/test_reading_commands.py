@@ -1,7 +1,5 @@
 """`allranks runs`, `show`, `components` and `check`, for people and for programs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

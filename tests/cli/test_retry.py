@@ -1,7 +1,5 @@
 """`allranks rerun`, `resume --latest-code`, `--from`, `--only` and `--until`, through the command."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`allranks run`, for each kind of file that it takes."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

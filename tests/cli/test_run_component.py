@@ -1,7 +1,5 @@
 """One component alone, by its name: of the project, or of the library."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

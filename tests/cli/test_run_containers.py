@@ -1,8 +1,6 @@
 """`allranks run --environment container`: ranks in the root filesystem of an image, which a stand-in for buildah makes
 of this machine's shell."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

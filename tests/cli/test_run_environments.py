@@ -1,7 +1,5 @@
 """`allranks run --environment`: one training in virtual environments with other versions of a package."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`allranks runs`, `show` and `doctor` where they do not need a run to be executed."""
 
-from __future__ import annotations
-
 import json
 import time
 import webbrowser

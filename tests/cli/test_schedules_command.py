@@ -1,7 +1,5 @@
 """`allranks schedules next` and `run`: real processes, killed, stopped and gone on with."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`allranks doctor --sizes`: the table, one size's page, and what a step's size is warned of."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Steps of nested graphs on the command line, by their paths."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Terminals and pipes: closed streams, readers that go away, encodings that lack characters."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

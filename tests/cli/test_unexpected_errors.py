@@ -1,7 +1,5 @@
 """An error that nothing expects is shown with its traceback, and without secrets."""
 
-from __future__ import annotations
-
 import pytest
 
 from allranks.cli import main

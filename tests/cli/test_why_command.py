@@ -1,7 +1,5 @@
 """`allranks why`: over a folder of logs, as text and as JSON, what it cannot explain, and the codes of messages."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

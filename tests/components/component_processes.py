@@ -1,7 +1,5 @@
 """Components run as real processes, as a platform runs them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

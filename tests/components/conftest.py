@@ -1,7 +1,5 @@
 """Components' code to be called directly, and results of real runs that several tests look at."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The modules of the fine-tunings, and the folders that finetune_language_model takes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A script under every way to start ranks: the platform's processes, torchrun, mpirun."""
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

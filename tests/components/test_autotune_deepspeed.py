@@ -1,7 +1,5 @@
 """autotune_deepspeed: what it asks DeepSpeed for, what it refuses, and the smallest tuning that there is."""
 
-from __future__ import annotations
-
 import json
 import sys
 from argparse import Namespace

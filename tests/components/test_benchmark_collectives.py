@@ -1,7 +1,5 @@
 """benchmark_collectives: the formulas, the check of results, the verdict, and the benchmark between real processes."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

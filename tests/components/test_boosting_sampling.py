@@ -1,7 +1,5 @@
 """What train_gradient_boosting draws at random: the same in a training that goes on from a checkpoint."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

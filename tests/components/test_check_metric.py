@@ -1,7 +1,5 @@
 """check_metric: what it reads, what it answers, and where the answers are written."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Components fall under these tests by being there.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """compare_scaling: figures of histories, where more instances stop paying, the page, and files that are no history."""
 
-from __future__ import annotations
-
 import json
 import re
 from argparse import Namespace

@@ -1,7 +1,5 @@
 """compare_trainings: figures of histories, the page that shows them, and files that are no history."""
 
-from __future__ import annotations
-
 import json
 import re
 from argparse import Namespace

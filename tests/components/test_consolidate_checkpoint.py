@@ -1,7 +1,5 @@
 """consolidate_checkpoint: the weights that ranks saved in parts, as safetensors and in an MLflow model."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """create_base_model: a small model that Transformers loads, made from texts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

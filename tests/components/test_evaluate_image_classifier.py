@@ -1,7 +1,5 @@
 """evaluate_image_classifier: scores of a confusion matrix, exact on any number of ranks, and the whole as a process."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

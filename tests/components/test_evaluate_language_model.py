@@ -1,7 +1,5 @@
 """evaluate_language_model: a model that does not fit the data is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`allranks register --to`: folders that load alone, byte by byte the same, and nobody else's files touched."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The components of a project, found and described; and what is said of those that are broken."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """finetune_language_model: what it refuses, which tokens it learns, and a training that is evicted and goes on."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

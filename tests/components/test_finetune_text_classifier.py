@@ -2,8 +2,6 @@
 
 Trainings on all ranks are in tests/pipelines/test_finetuning.py."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Callable

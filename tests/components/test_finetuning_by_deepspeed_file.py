@@ -1,7 +1,5 @@
 """finetune_language_model with a file of DeepSpeed's: its keys are the inputs, and Transformers agrees with them."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """get_champion: the newest version out of a real registry, or that there is none; never none by mistake."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

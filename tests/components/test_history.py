@@ -1,7 +1,5 @@
 """The history that every training writes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The palette's page: a card and a form for each component, in one file that needs nothing else."""
 
-from __future__ import annotations
-
 import re
 import webbrowser
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """No component loses an input, an output or a value: pipelines and jobs in workspaces name them."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from pathlib import Path

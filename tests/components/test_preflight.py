@@ -1,7 +1,5 @@
 """The checks as a step of their own, run by the engine as a user runs a component."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

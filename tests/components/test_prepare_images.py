@@ -1,7 +1,5 @@
 """prepare_images: the digits, a folder of images, and what it says of data that it cannot use."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """prepare_table: sources, columns as numbers, splits, and what a rank reads of them."""
 
-from __future__ import annotations
-
 import json
 from argparse import Namespace
 from collections.abc import Callable

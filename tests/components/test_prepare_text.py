@@ -1,7 +1,5 @@
 """prepare_text: which documents are read and how they are divided, tokens that give the text back, and bad input."""
 
-from __future__ import annotations
-
 import json
 from argparse import Namespace
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """promote_model: the decision, and what becomes of a registry."""
 
-from __future__ import annotations
-
 import json
 from argparse import Namespace
 from collections.abc import Callable

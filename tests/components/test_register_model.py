@@ -1,7 +1,5 @@
 """register_model: a new version in MLflow's registry, or none where the accuracy is too low."""
 
-from __future__ import annotations
-
 import json
 import runpy
 import sys

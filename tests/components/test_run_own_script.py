@@ -1,7 +1,5 @@
 """run_pytorch and its variants: programs of somebody's own, started as real processes by every launch."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

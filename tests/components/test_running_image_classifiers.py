@@ -1,7 +1,5 @@
 """Trainings by train_image_classifier as real processes: on one rank and on two, resumed, evicted, with wrong data."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The language model components as processes: a tiny model, trained, resumed, scored, sampled and served."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,7 +1,5 @@
 """select_best: the best of a list of numbers, as a parallel_for loop writes it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """select_new_data: what is new and what is held out, by content alone."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """shard_dataset: WebDataset shards that depend on the data and the seed alone."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import tarfile

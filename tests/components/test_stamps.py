@@ -1,7 +1,5 @@
 """The same content has one version, and any change makes another."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

@@ -1,7 +1,5 @@
 """train_gradient_boosting and evaluate_table_model as real processes, on one rank and on several."""
 
-from __future__ import annotations
-
 import json
 import signal
 import sys

@@ -1,7 +1,5 @@
 """The parts of train_image_classifier: presets, augmentation, checks and schedule."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The image classifier's training under mpirun, with Horovod, on the local engine."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 

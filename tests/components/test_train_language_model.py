@@ -1,7 +1,5 @@
 """train_language_model: the network, the parts of its training, and inputs that do not fit together."""
 
-from __future__ import annotations
-
 import math
 import sys
 from argparse import Namespace

@@ -1,8 +1,6 @@
 """train_lightning as real processes, as it is bound. Lightning under each of its launches, and on several instances, is
 tried in tests/docs/test_stacks.py."""
 
-from __future__ import annotations
-
 import json
 import signal
 import sys

@@ -1,7 +1,5 @@
 """train_tensorflow, with workers and with parameter servers, and the evaluation of its models: real processes."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Components that are generated from another one and a table of what differs."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """verify_environment: its program in this environment, and run by the engine as a user runs a component."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

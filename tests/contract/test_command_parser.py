@@ -1,7 +1,5 @@
 """The Python programs that a command starts."""
 
-from __future__ import annotations
-
 import pytest
 
 from allranks.contract.commands import Start, starts

@@ -1,7 +1,5 @@
 """Commands with a launcher, as they are typed at a terminal."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import shlex

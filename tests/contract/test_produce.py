@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from allranks.contract import produce
 from allranks.contract.launch import Launch
 from allranks.contract.produce import Job, job_environment

@@ -1,7 +1,5 @@
 """The two sides of the contract: what a launch gives a process, and what the process reads back."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Commands as Azure ML's templates."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

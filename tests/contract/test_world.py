@@ -1,7 +1,5 @@
 """What a job was declared with, compared with what came up."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

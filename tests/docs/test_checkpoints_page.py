@@ -1,7 +1,5 @@
 """The Python of docs/checkpoints.md runs as it stands: a training resumes, and torch reads its checkpoints."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

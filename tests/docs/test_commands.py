@@ -1,7 +1,5 @@
 """Every command that the documentation shows is accepted, its pipelines can run, and every link leads somewhere."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The page of components. tests/test_wheel.py runs its pipeline."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

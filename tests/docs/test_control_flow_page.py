@@ -1,7 +1,5 @@
 """The example of `allranks.after` in docs/control-flow.md runs in its order."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

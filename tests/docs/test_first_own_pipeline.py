@@ -1,7 +1,5 @@
 """docs/first-own-pipeline.md and docs/migrating.md, executed from the first block to the last one."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """Every file that a document names without a link exists."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

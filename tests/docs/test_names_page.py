@@ -1,7 +1,5 @@
 """The example in docs/names.md says and does what it shows."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

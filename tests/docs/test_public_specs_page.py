@@ -1,7 +1,5 @@
 """The page about public specs: its script finds what is in a checkout, and its rules are ours."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The examples in docs/python-api.md run, in their order, in one process."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

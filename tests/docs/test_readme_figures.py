@@ -1,7 +1,5 @@
 """The tables of figures in the README and in docs/reports/performance.md are those that their script writes."""
 
-from __future__ import annotations
-
 import json
 import re
 import runpy

@@ -1,7 +1,5 @@
 """`make docs` makes the reference pages, and their links lead somewhere."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 

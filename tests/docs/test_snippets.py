@@ -1,7 +1,5 @@
 """The Python in the README runs as it stands; its pipeline is run by the tests of the wheel."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The table of launches: every row is tried again in one cell; `tools/make_stacks.py` tries them all."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

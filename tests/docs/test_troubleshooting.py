@@ -1,7 +1,5 @@
 """Each code of a message has a section in docs/troubleshooting.md, and each section a message."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Building images: the copy of the context that the engine gets, and the engines."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

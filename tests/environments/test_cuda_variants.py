@@ -1,7 +1,5 @@
 """The CUDA releases of the environments: a script chooses another one, and the default again."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """`allranks environments check PATH`: environments of any project, by what Azure ML needs of them alone."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from pathlib import Path

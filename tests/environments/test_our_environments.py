@@ -1,7 +1,5 @@
 """The environments of this project: complete, pinned, with the versions that they state, each shared text once."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections import Counter

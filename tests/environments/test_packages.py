@@ -1,7 +1,5 @@
 """What a definition installs with pip: conda files, requirements files, Dockerfiles; what this Python lacks."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

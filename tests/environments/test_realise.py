@@ -1,7 +1,5 @@
 """Environments are made once by content, in a virtual environment or by conda, and never left half-made."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Which CUDA runs on which size, and where there is no bfloat16."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import pytest

@@ -1,7 +1,5 @@
 """NCCL's and UCX's settings: one size of every family as golden files, and what decides each."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

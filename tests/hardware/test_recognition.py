@@ -1,7 +1,5 @@
 """The size and the family of an instance, from what it lists in /sys alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The table of sizes: every row is whole, has its sources, and is found by its name."""
 
-from __future__ import annotations
-
 import re
 from datetime import date
 

@@ -1,7 +1,5 @@
 """Every trap of the sizes, and that a size without one is not warned of."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import date
 

@@ -1,7 +1,5 @@
 """What can be removed from a workspace, and what has to stay."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

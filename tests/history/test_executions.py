@@ -1,7 +1,5 @@
 """The executions of a resumed run, and the attempts of its steps."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from allranks.history import records

@@ -1,7 +1,5 @@
 """The lines of a log are masked as the whole text would be, also if most of them are not searched."""
 
-from __future__ import annotations
-
 import re
 import sys
 

@@ -1,7 +1,5 @@
 """Reading logs in pieces: what is printed does not depend on where a piece ends, nor on when somebody looks."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

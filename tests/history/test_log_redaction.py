@@ -1,7 +1,5 @@
 """Secrets in logs are masked wherever a piece of the log ends."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 from pathlib import Path
 

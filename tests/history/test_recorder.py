@@ -1,7 +1,5 @@
 """What a recorder saves of a run."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import math

@@ -1,7 +1,5 @@
 """Models that were registered with the real MLflow, by version, alias and @latest."""
 
-from __future__ import annotations
-
 import pytest
 
 from allranks.history import registered

@@ -1,7 +1,5 @@
 """What a run produced: its outputs, the models that it registered, and what its steps reported."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A run is found by every name that was printed for it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What goes into the store comes out of it again."""
 
-from __future__ import annotations
-
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The samples of resource usage: thinned, as rates, and in the store."""
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Arguments: a folder, the number of runs, and the kinds of instances and of launches, separated by commas.
 """
 
-from __future__ import annotations
-
 import contextlib
 import faulthandler
 import random

@@ -1,7 +1,5 @@
 """Nested pipelines, conditions and loops as the executor runs them: what runs, with which values, and what resumes."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Order, steps that run at the same time, retries, and what a failure does to the rest. Processes have tests of their
 own."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

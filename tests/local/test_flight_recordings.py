@@ -1,7 +1,5 @@
 """The files in which ranks tell their last collectives."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Each instance has its share of this machine's GPUs. There need be none: what counts is what a rank is told."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

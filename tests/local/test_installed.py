@@ -1,7 +1,5 @@
 """A result is reused as long as the packages are the same that the step's own interpreter finds."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A step runs with the Python of its environment, where one was made for it."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Each process of a run is killed: the engine's log and the run's message name it, and no process is left."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

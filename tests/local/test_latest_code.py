@@ -1,7 +1,5 @@
 """Resume a run with the latest version of its pipeline, on real processes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

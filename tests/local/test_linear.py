@@ -1,7 +1,5 @@
 """Graphs of many nodes: the work for one node does not grow with their number."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What this machine lacks is found before anything starts."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page of a run while the engine executes it."""
 
-from __future__ import annotations
-
 import pytest
 
 from allranks.history.page import live_page

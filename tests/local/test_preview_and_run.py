@@ -1,7 +1,5 @@
 """Dry run and run agree on every path and variable, for pipelines of many shapes."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Callable

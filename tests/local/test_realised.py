@@ -1,7 +1,5 @@
 """The steps of a plan get the interpreters of their environments; what differs is a warning."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Outputs with the name of an asset are registered when their step has completed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A run that is resumed forgets how it ended before."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from allranks.history import stored

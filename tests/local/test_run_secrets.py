@@ -1,7 +1,5 @@
 """A run uses its secrets, and leaves them in no file and on no screen."""
 
-from __future__ import annotations
-
 import os
 import signal
 from base64 import b64encode

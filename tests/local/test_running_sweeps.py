@@ -1,7 +1,5 @@
 """Sweeps on real processes: layouts, values of trials, the best outputs, and policies that read MLflow."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whole runs of plans made by hand, on real processes: ends, time-outs, retries, logs, reuse, resuming."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """What a program imports in any case."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Runs of selected steps, on real processes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

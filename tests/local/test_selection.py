@@ -1,7 +1,5 @@
 """Which steps --from, --only and --until select."""
 
-from __future__ import annotations
-
 import pytest
 
 from allranks.errors import InputError

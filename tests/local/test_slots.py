@@ -1,7 +1,5 @@
 """Slots and GPUs: who waits for whom, in one run and between runs."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

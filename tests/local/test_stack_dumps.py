@@ -1,7 +1,5 @@
 """Which processes belong to a rank, and what is read of them."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A node that a folder stands in for: its outputs, which other nodes read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from allranks.checks.plan import check, findings

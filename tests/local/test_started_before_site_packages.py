@@ -1,7 +1,5 @@
 """What each run or rank waits for starts without site-packages, and imports little."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """A signal at any moment of an engine's start ends it in order: no traceback, no process, no run."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import subprocess

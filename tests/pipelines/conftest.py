@@ -1,7 +1,5 @@
 """The files of pipelines, imported as a file in any folder is."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator

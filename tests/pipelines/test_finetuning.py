@@ -1,7 +1,5 @@
 """Both pipelines that fine-tune, run as a user runs them, small: on 2 emulated instances x 2 processes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The image classification pipeline compiles and validates with no network, for every layout and source."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

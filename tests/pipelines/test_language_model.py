@@ -1,7 +1,5 @@
 """The language model's pipelines: they compile for both launches, and one is run as a user runs it, small."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sysconfig

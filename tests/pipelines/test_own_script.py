@@ -1,7 +1,5 @@
 """A script of one's own as a pipeline runs it: every launch compiles, and one is run as a user runs it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 """The pipelines around a recipe each: they validate with no network, and one of them is run to its end here. The
 trainings of the others are run in tests/components."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Recurring training as a user runs it: recurrences on images that keep coming. What the steps make of no new image is
 tried in tests/components, at select_new_data, train_image_classifier and promote_model."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from datetime import datetime, timezone

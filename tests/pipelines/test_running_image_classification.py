@@ -1,7 +1,5 @@
 """The pipeline as a user runs it: on 2 emulated instances x 2 processes, from images to a registered model."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The scaling study: which steps it has for which settings, and both ways to run it as a user does."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Batch scoring as a user runs it: a classifier is trained, and scores files in workers on two instances."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The pipeline with loops and a condition as a user runs it: the engine is killed inside a loop, the run resumed."""
 
-from __future__ import annotations
-
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The pipeline with a sweep as a user runs it: it trains at 2x2, stops early and registers the best model."""
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What two folders must have in common to have one digest, whatever lies in them."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import socket

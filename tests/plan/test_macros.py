@@ -1,7 +1,5 @@
 """Macros in the values of a pipeline's inputs: what they are worth in a run, when it is resumed, and in a reuse key."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path

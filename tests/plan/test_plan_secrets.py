@@ -1,7 +1,5 @@
 """A plan is stored and shown without its secrets, and runs with them."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 

@@ -1,7 +1,5 @@
 """A new project is complete and works, and every command in its README is accepted."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """The file that a launch writes for Azure ML: it gives the plan of the launch, for every distribution, and runs."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pipelines and components of the library as a project's own files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The job of a script, from what a user types."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Starting real ranks: a script, a launch of the contract, one process for each rank."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

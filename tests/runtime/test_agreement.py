@@ -1,7 +1,5 @@
 """Ranks agree on a step. Threads stand for the ranks here; see test_eviction.py for processes."""
 
-from __future__ import annotations
-
 import random
 import threading
 from collections.abc import Callable, Iterator

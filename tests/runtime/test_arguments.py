@@ -1,7 +1,5 @@
 """A step's program gets its arguments from its component's spec."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

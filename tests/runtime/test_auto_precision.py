@@ -1,7 +1,5 @@
 """The precision "auto" is bfloat16 only where the GPU computes in it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Trainings that end, fail or are evicted while a checkpoint is being written."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """A rank that trained to its end exits 0, after what a program expects at its end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 

@@ -1,7 +1,5 @@
 """A real mpirun: a rank without MPI's own end counts as failed, and after a failed rank the others wait for ever."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

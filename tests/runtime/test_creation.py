@@ -1,7 +1,5 @@
 """A model that strategy.create builds has values on rank 0 only. test_strategies.py and test_fsdp.py share them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The data loader in one process, and on ranks that are evicted with their workers."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import random

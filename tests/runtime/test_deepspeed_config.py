@@ -1,7 +1,5 @@
 """A user's DeepSpeed configuration and the settings: what is in effect, and what contradicts."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The inputs of a component and DeepSpeed's file: which value is in effect, and what contradicts."""
 
-from __future__ import annotations
-
 import json
 from argparse import Namespace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A training continues on fewer instances, and on all of them again, with the steps of an untouched one."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable

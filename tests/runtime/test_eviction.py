@@ -1,7 +1,5 @@
 """Evictions of real ranks: all save at the same step, under every strategy, whichever ranks are asked to end."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The average of the weights, as the formula gives it, under every strategy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

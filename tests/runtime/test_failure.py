@@ -1,7 +1,5 @@
 """How a rank ends, and what is left for whoever asks why."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """What torch's Flight Recorder is told before a process group starts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What ranks have of one model under fully_shard."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

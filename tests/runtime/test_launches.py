@@ -1,7 +1,5 @@
 """The same script under every launch: the group comes up, collectives and DistributedDataParallel work."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable
 

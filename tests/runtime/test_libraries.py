@@ -1,7 +1,5 @@
 """What other libraries find in the environment, and any script run with it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Mapping

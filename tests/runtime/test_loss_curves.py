@@ -1,7 +1,5 @@
 """A small Llama trains on two ranks as in one process: accumulation, clipping, a schedule, and 16-bit precisions."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

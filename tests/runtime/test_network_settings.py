@@ -1,7 +1,5 @@
 """What a rank's environment has of NCCL and UCX before its process group starts, and what is said of it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Disk space of outputs: what is needed, what is refused on every rank, and a disk that is full later."""
 
-from __future__ import annotations
-
 import os
 import resource
 import shutil

@@ -1,7 +1,5 @@
 """Trainings that go on with another number of ranks."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from importlib.util import find_spec

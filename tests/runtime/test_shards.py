@@ -1,7 +1,5 @@
 """Shards that are read from front to back: every sample once in an epoch, at any number of ranks and workers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """Ranks without torch: real processes, which sockets connect."""
 
-from __future__ import annotations
-
 import json
 import signal
 import socket

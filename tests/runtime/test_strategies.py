@@ -1,7 +1,5 @@
 """One training under every strategy: losses, accumulation, clipping, precision, checkpoints; what is refused."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """TensorFlow's side of the runtime: the cluster of TF_CONFIG, how its tasks meet, and how they end."""
 
-from __future__ import annotations
-
 import json
 import signal
 import socket

@@ -1,7 +1,5 @@
 """What ranks exchange, in one job of three ranks."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The steps of a training in one process: skipped ones, schedules, gradient norms, compilation, DDP's options."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path

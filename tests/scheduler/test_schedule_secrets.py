@@ -1,7 +1,5 @@
 """The ledger keeps a schedule's plan without its secrets, and a firing runs with them."""
 
-from __future__ import annotations
-
 import shutil
 from datetime import datetime, timezone
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The scheduler's decisions, with a clock that only goes when it waits and runs that end when a test says so."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """When schedules fire: against croniter, and against a walk through the year that shares no code with ours."""
 
-from __future__ import annotations
-
 import bisect
 import functools
 from datetime import date, datetime, timedelta, timezone

@@ -1,7 +1,5 @@
 """What azure-ai-ml lets through of schedules is refused, with the place and the fix; what is right is found."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone

@@ -1,7 +1,5 @@
 """A build context as it is uploaded: links resolved, and the texts in place that Dockerfiles include."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

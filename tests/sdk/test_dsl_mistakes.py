@@ -1,7 +1,5 @@
 """Mistakes in a pipeline function have their line, what was expected, and a fix, whatever azure-ai-ml says of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The key that was probably meant, at any level of every kind of file."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 

@@ -1,7 +1,5 @@
 """azure-ai-ml imported without its client: what is missing is loaded when it is used, and users see no difference."""
 
-from __future__ import annotations
-
 import ast
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """The runtime goes with the code that uses it, and only with that."""
 
-from __future__ import annotations
-
 import functools
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """What the content of a YAML file says that it describes."""
 
-from __future__ import annotations
-
 import pytest
 
 from allranks.sdk.spec_files import Kind, kind_of

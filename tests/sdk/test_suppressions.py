@@ -1,7 +1,5 @@
 """Comments that ignore a rule: on a line, above one, and for a whole file; in YAML and in Python."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

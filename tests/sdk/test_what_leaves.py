@@ -1,7 +1,5 @@
 """The list of what leaves the machine: no secrets, no caches, nothing from outside, and ignored as the SDK ignores."""
 
-from __future__ import annotations
-
 import os
 import socket
 import zipfile

@@ -1,7 +1,5 @@
 """What the recordings of torch's Flight Recorder say about ranks that hang or have failed."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

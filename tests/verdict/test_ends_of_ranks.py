@@ -1,7 +1,5 @@
 """Which rank is to blame by how the ranks have ended: exit codes, signals, times, reports and logs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The worker of torchrun or accelerate that failed first, by the logs of the launchers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

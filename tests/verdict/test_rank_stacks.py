@@ -1,7 +1,5 @@
 """Which rank of a step that hangs is to blame, by the stacks of all."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The verdict by the logs of the ranks alone, as each stack writes them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

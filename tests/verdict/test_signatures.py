@@ -1,7 +1,5 @@
 """Lines of logs, and the signatures that they have."""
 
-from __future__ import annotations
-
 import pytest
 
 from allranks.history.records import Verdict

@@ -1,7 +1,5 @@
 """Which rank is called steadily slower, by the times of the collectives of all."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable

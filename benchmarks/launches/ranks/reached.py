@@ -1,7 +1,5 @@
 """What a rank writes down once its first all-reduce is over: the time, and its memory while all ranks are alive."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

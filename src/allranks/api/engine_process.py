@@ -4,8 +4,6 @@ The engine reads the run from standard input, and reports on standard output as 
 run when standard input is closed: a run ends with the process that started it, unless it is detached.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

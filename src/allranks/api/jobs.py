@@ -1,7 +1,5 @@
 """Read jobs: files, jobs of azure-ai-ml, and pipeline functions. Check them without running them."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import threading

@@ -1,7 +1,5 @@
 """The progress of a run in a notebook: the graph and a table of its steps, updated in place."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import sys

@@ -1,7 +1,5 @@
 """Resume a run, or run it again, with the same code or the latest."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Change a step of a pipeline: set its layout, or let it start after other steps."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import sys

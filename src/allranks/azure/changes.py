@@ -1,7 +1,5 @@
 """Change a job for a submission: its compute, its sizes, its names, and the variable with the size of each step."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from copy import copy

@@ -1,7 +1,5 @@
 """Check that a workspace has what a job requires: computes, quota, environments and components."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

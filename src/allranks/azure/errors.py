@@ -1,7 +1,5 @@
 """Convert errors of azure-ai-ml, azure-core and azure-identity to a clear message without secrets."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Register environments and components that the workspace does not have yet."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ A schedule's properties hold a digest of the applied content: its trigger, its t
 its pipeline, in which the versions of code and components are derived from their content.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

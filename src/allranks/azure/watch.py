@@ -1,7 +1,5 @@
 """Keep the record and the logs of a submitted run up to date: once, or until the run has ended."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import time

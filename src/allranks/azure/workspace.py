@@ -1,7 +1,5 @@
 """Find the Azure ML workspace or registry, and create a client for it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

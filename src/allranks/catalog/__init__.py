@@ -1,7 +1,5 @@
 """The components of a project, and those of the library: find, describe, version and export them."""
 
-from __future__ import annotations
-
 import functools
 import os
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The inputs and outputs of a component as plain data: as the SDK loads them, and as a spec declares them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ The folder has a manifest with the digest of each exported file. Other files are
 edited is neither overwritten nor removed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Find the components of a project: their names, layouts, inputs and outputs."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

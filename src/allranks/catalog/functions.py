@@ -1,7 +1,5 @@
 """Create the functions of `allranks.library`: each takes the inputs of a component and returns a node."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import math

@@ -1,7 +1,5 @@
 """Render the palette: one self-contained HTML file with a card and a form for each component."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple

@@ -5,8 +5,6 @@ Each is written into a folder of its own: YAML for `az ml environment create` or
 files that are uploaded. `allranks register` registers these folders, or copies them with `--to`.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Mapping, Sequence

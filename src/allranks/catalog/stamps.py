@@ -12,8 +12,6 @@ The registered properties of an asset hold the list of its files, with which a l
 limits a property to about a thousand characters, so the list is compressed and split.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

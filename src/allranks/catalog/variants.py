@@ -6,8 +6,6 @@ wheel is built. A variant uses the code of the component. If the command has `--
 variant names the variant's file, for `allranks.runtime.arguments`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Check the environments of any project: files for `az ml environment create`, conda files and Dockerfiles."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Output of commands: consoles that can print any text, problems and warnings, JSON, and pages in a browser."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

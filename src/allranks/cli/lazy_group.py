@@ -4,8 +4,6 @@
 line takes 0.19 s, and 0.30 s with all that the command imports.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass

@@ -1,7 +1,5 @@
 """The command `allranks`."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

@@ -1,8 +1,6 @@
 """Standard streams that can be written in every terminal: closed ones are replaced, characters that a terminal lacks
 are replaced by plain forms, and a reader that goes away does not end a run."""
 
-from __future__ import annotations
-
 import codecs
 import contextlib
 import errno

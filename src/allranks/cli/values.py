@@ -1,7 +1,5 @@
 """Read the values of options."""
 
-from __future__ import annotations
-
 import re
 import time
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Find the programs that a command starts. The command is a template for a shell, and is not executed."""
 
-from __future__ import annotations
-
 import functools
 import re
 import shlex

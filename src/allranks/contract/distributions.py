@@ -1,7 +1,5 @@
 """The table of distribution types. A new type is one module and one row."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol

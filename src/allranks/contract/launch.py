@@ -1,8 +1,6 @@
 """A distributed job before its processes start, as plain data: its distribution, its instances, its processes, and
 the variables that describe the instance of a process."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

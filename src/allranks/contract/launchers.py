@@ -1,7 +1,5 @@
 """The launchers that start the ranks of a script. Read a command that starts one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The layout of a job: instance count x process count per instance."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

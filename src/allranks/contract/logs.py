@@ -7,8 +7,6 @@ azureml-assets and MONAI's Azure ML tutorial show `std_log_process_0.txt`, and r
 logs by rank.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -5,8 +5,6 @@ sets the same variables. With one process per instance it is a per-node launch: 
 its instance's rank.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple

@@ -1,7 +1,5 @@
 """The producing side of the contract: the processes that the platform starts, and the variables of each."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ With one process per instance it is a per-node launch: a launcher such as torchr
 Source: Azure ML's "Distributed GPU training guide".
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """The rank and layout of a process, read from its environment."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

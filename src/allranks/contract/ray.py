@@ -5,8 +5,6 @@ experimental; azure-rest-api-specs#42027). The variables of the job's processes 
 per instance, with the variables of the instance and RAY_ADDRESS, by which `ray.init()` finds the cluster.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar

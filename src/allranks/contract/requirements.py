@@ -6,8 +6,6 @@
 - ``launch: KIND``: who starts its processes; see `LAUNCHES`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """No distribution: the command runs once on each instance, and the processes are independent."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar

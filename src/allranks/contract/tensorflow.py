@@ -5,8 +5,6 @@ Source: Azure ML's "Distributed GPU training guide", whose example has port 2222
 chief; and TensorFlow's "Multi-worker training" for the chief, which other launchers name in TF_CONFIG.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

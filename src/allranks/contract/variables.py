@@ -4,8 +4,6 @@ An empty variable counts as not set. The ranks of a job connect to the master, o
 names begin with ALLRANKS are set by allranks, not by Azure ML.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Literal, TypeVar

@@ -1,8 +1,6 @@
 """The reading side of the contract: the rank and layout of this process, for every launcher, and whether its ranks came
 up on all the instances that the job was declared with."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 

@@ -9,8 +9,6 @@ ordering; azhpc-images#491, where jobs on several instances fail unless UCX is g
 InfiniBand device. By default UCX uses every device (open-mpi/ompi#9881).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

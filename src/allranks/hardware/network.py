@@ -5,8 +5,6 @@ another (azhpc-images#491, az-hop#394), and mlx5_an0 is Azure's accelerated netw
 (azhpc-images#213).
 """
 
-from __future__ import annotations
-
 import fcntl
 import ipaddress
 import re

@@ -4,8 +4,6 @@ Device ids are those of the PCI ID repository (pci-ids.ucw.cz). In a container /
 machine, also the GPUs that the container cannot use.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path

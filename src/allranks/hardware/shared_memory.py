@@ -1,7 +1,5 @@
 """Check that /dev/shm is large enough for the ranks of an instance."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

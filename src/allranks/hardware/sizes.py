@@ -10,8 +10,6 @@ removed 5.x to 7.0 (release notes of both); 10.x came with CUDA 12.8. Of torch's
 compatibility.
 """
 
-from __future__ import annotations
-
 import csv
 import difflib
 from dataclasses import dataclass

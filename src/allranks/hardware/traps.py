@@ -3,8 +3,6 @@
 The place of a warning is the key of the job that causes it; the caller adds the step and the file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 

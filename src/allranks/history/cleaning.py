@@ -1,7 +1,5 @@
 """Remove what a workspace no longer needs: old runs, unused snapshots, and folders without a run."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

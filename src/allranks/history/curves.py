@@ -1,7 +1,5 @@
 """Evaluate the curve of a metric: best value, family, thinning for display, estimated remaining time."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence

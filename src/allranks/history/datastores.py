@@ -5,8 +5,6 @@ Paths are those of Azure ML: ``azureml/JOB/OUTPUT/...`` in `BLOBS` is an output 
 ``JOB:STEP``.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path, PurePosixPath
 

@@ -1,7 +1,5 @@
 """Format layouts, states, resource usage and results for the terminal and the page of a run."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Locks of running runs: the engine holds a lock in the folder of its run. The kernel releases it when the process
 ends."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json

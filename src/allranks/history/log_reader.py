@@ -3,8 +3,6 @@
 A log, even a single line, may be larger than memory, so it is read and printed in pieces. Printed secrets are masked.
 """
 
-from __future__ import annotations
-
 import codecs
 import io
 import json

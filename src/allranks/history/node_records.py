@@ -1,7 +1,5 @@
 """The initial records of the nodes of a graph."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -4,8 +4,6 @@ The states of steps are saved together, a few milliseconds later or at the next 
 and the start of the next are one transaction, which is written while the ranks of the next step start.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

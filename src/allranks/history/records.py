@@ -3,8 +3,6 @@
 A resumed run has several executions. Its duration is the sum of theirs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum

@@ -3,8 +3,6 @@
 Models are in the workspace's MLflow registry, where training code registers them.
 """
 
-from __future__ import annotations
-
 import sqlite3
 import time
 from collections.abc import Callable, Iterator

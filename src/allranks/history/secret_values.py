@@ -3,8 +3,6 @@
 The stored plan does not contain them. A resumed run needs them. The file is removed when the run completes.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Container, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Select runs of a workspace: one by its id, name or first characters, or all that meet a filter."""
 
-from __future__ import annotations
-
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Read the runs of a workspace without changing it, even while an engine uses it."""
 
-from __future__ import annotations
-
 from itertools import islice
 
 from allranks.errors import InputError, Problem

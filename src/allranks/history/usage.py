@@ -1,7 +1,5 @@
 """Resource usage of the ranks of a step over time: CPU time, memory and GPUs."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Build an environment's image on this machine with buildah, podman or Docker, and verify it."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Environments that were made on this machine. Each is made once and shared by all runs with the same definition."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """conda environments with the packages of a definition, made by micromamba, mamba or conda."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

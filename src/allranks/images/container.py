@@ -1,7 +1,5 @@
 """Images of definitions, built by buildah, podman or Docker and unpacked for the instances of a rack."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -1,7 +1,5 @@
 """Find the environments of a project, and read their files."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The packages that an environment's definition installs: of a conda file, a requirements file, or a Dockerfile."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Make an environment available on this machine: choose how, make it, and report what differs from its definition."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path

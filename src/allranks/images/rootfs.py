@@ -1,7 +1,5 @@
 """The unpacked root filesystem of an image. The path of its interpreter leads through it."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Virtual environments with the packages of a definition, made by uv, or by venv and pip."""
 
-from __future__ import annotations
-
 import configparser
 import contextlib
 import os

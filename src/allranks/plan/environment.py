@@ -1,7 +1,5 @@
 """The environment of a step: the contents of its image, or its registered name, and the packages that it pins."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache

@@ -3,8 +3,6 @@
 FIFOs are never opened, because opening one blocks. Dangling links and links to a parent folder are not followed.
 """
 
-from __future__ import annotations
-
 import errno
 import io
 import os

@@ -1,7 +1,5 @@
 """Check literals against the type, range and enum of their ports, and suggest corrections."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Iterator

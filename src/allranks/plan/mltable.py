@@ -1,7 +1,5 @@
 """Read the file MLTable, which describes the data of a folder."""
 
-from __future__ import annotations
-
 import functools
 import os
 from dataclasses import dataclass

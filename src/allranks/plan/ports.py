@@ -1,7 +1,5 @@
 """Ports of a node, and the values that are bound to them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """The settings of a sweep: search space, sampling, and early termination."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from statistics import NormalDist

@@ -4,8 +4,6 @@ A plan contains macros (``${{creation_context.trigger_time}}``) unexpanded, so t
 expanded when a run starts; a resumed run has the same values.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Walk a graph and the graphs within it: of pipeline components, of the bodies of loops and of trials."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace

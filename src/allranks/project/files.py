@@ -1,7 +1,5 @@
 """Create the files of a project: from the template, or from a pipeline or components of the library."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """The job of a script: its command, distribution, layout, inputs and outputs, from the command line."""
 
-from __future__ import annotations
-
 import keyword
 import os
 import re

@@ -3,8 +3,6 @@
 The plan is that of the YAML: a test compares them for every distribution.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

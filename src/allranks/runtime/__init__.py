@@ -11,8 +11,6 @@
 The same script runs under every launcher that the contract supports, under torchrun, and as a single process.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -5,8 +5,6 @@
 For scripts that use Lightning, transformers, Accelerate, DeepSpeed or mpi4py without this package. No process group is
 created. The exit codes are those of `runtime.main`."""
 
-from __future__ import annotations
-
 import runpy
 import sys
 from functools import partial

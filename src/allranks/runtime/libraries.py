@@ -1,7 +1,5 @@
 """Set environment variables from which other training libraries read a launch."""
 
-from __future__ import annotations
-
 import contextlib
 import glob
 import os

@@ -2,8 +2,6 @@
 
 It is the same with torch, TensorFlow, Horovod and sockets. They differ in how they connect and disconnect."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Notes about a training for its user."""
 
-from __future__ import annotations
-
 import sys
 
 from allranks.contract import report

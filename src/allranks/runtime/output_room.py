@@ -1,7 +1,5 @@
 """Disk space for a job's outputs: checked before the first step, and reported by name if it runs out later."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Generator, Iterable

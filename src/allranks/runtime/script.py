@@ -1,7 +1,5 @@
 """The main function of a training script with torch, and its process group as a context manager."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager

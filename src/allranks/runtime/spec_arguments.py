@@ -1,7 +1,5 @@
 """The arguments of a step's program, which the spec of its component describes."""
 
-from __future__ import annotations
-
 import functools
 import math
 import os

@@ -5,8 +5,6 @@ A pipeline's Python file declares a schedule with a function without required pa
 A YAML file declares one in the form of `az ml schedule create --file`.
 """
 
-from __future__ import annotations
-
 import inspect
 import os
 import re

@@ -4,8 +4,6 @@ Neither the SDK nor Azure ML's documentation defines an hour 25 or a weekday in 
 are rejected here.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone

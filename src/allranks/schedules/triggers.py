@@ -12,8 +12,6 @@ This module defines what they leave open: a week begins on Monday; minutes and h
 weeks and months by the calendar; for clock changes see `moment`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import heapq

@@ -5,8 +5,6 @@ depth. Each would exhaust memory or Python's stack, here or in the SDK. Therefor
 are built, while it is parsed into events, which takes linear time.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterable

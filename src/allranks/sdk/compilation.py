@@ -1,7 +1,5 @@
 """Let azure-ai-ml turn its entities into requests."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import unicodedata

@@ -1,7 +1,5 @@
 """Read a command or parallel component as a job of one step, whose inputs are the component's."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The inputs and outputs of azure-ai-ml's entities."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any

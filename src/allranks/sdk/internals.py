@@ -9,8 +9,6 @@ Classes, functions and modules are attributes of this module, imported on first 
 attributes and methods are used by the functions below, and by no other module.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Parse and locate paths: local paths become absolute, URIs and names of assets do not change."""
 
-from __future__ import annotations
-
 import difflib
 import os
 import re

@@ -1,7 +1,5 @@
 """A pipeline of a Python file or notebook: a function with ``@dsl.pipeline``, or a job that the file creates."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Select the job of a Python file or notebook, or read a job object."""
 
-from __future__ import annotations
-
 import contextlib
 import difflib
 import inspect

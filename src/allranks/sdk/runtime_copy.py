@@ -5,8 +5,6 @@ it, as the folder `allranks`; so are the modules of the package `allranks_steps`
 imports. Code that contains a package of that name, for example by an additional include, keeps it.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import os

@@ -4,8 +4,6 @@ azure-ai-ml lists the errors of all alternatives of a union: for a distribution 
 one of tensorflow, mpi and ray.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any

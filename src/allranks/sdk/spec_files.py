@@ -1,7 +1,5 @@
 """Find the files that describe components, jobs and schedules, by their content."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import os

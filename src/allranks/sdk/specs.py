@@ -1,7 +1,5 @@
 """Load a component's spec: component.yaml, or component.py with functions that have mldesigner's @command_component."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 At the end of a line, the comment applies to that line; on its own line, to the next line with content; above all
 content of the file, to the whole file. An error can only be ignored if azure-ai-ml accepts the file."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re

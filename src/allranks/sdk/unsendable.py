@@ -1,7 +1,5 @@
 """Find settings that cannot be sent: a binding for a whole group of settings, or a value of another type."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -8,8 +8,6 @@ The SDK reads the ignore file of one folder, `.amlignore` before `.gitignore`, a
 The last matching rule decides. The SDK never reads ignore files of parent folders.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A Dockerfile has no instruction to include another file. In files with Dockerfil
 ``# allranks: include PATH`` is therefore replaced by the file at PATH, which is relative to the file with the line.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

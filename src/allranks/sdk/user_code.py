@@ -1,7 +1,5 @@
 """Find the user's code on the stack, and convert its exceptions to problems."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import site

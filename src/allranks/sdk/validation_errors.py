@@ -1,7 +1,5 @@
 """Convert azure-ai-ml's errors to short messages and problems, and suggest keys of its schemas."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import difflib

@@ -1,7 +1,5 @@
 """Read a pipeline or a command job in YAML."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

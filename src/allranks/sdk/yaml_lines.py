@@ -1,7 +1,5 @@
 """Read a YAML file as data, and find the lines of its keys."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace

@@ -5,8 +5,6 @@ A recording is the pickle or the JSON that torch dumps. With gloo, the state of 
 the counts say who waits.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import pickle

@@ -1,7 +1,5 @@
 """Judge a folder of logs, such as those downloaded from Azure ML, without a record of the run."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace

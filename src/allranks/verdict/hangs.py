@@ -1,7 +1,5 @@
 """Judge a step that hangs by the stacks of its ranks: which wait in a collective, and which one is missing."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

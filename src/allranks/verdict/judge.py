@@ -1,7 +1,5 @@
 """Judge a failed step: which rank failed first, why, what followed from it, and what to do."""
 
-from __future__ import annotations
-
 import re
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set

@@ -1,7 +1,5 @@
 """The stack of a rank's main thread, and the collective in which it waits for other ranks."""
 
-from __future__ import annotations
-
 import linecache
 import re
 from collections.abc import Mapping

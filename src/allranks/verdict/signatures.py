@@ -3,8 +3,6 @@
 To add a signature, add a row, and for a new code a section of docs/troubleshooting.md.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterable

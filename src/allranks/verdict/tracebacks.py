@@ -1,7 +1,5 @@
 """Find the exceptions in the log of a rank, of any launcher, with the line of user code that raised them."""
 
-from __future__ import annotations
-
 import re
 import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence

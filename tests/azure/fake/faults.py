@@ -1,7 +1,5 @@
 """Answers that go wrong: errors, slow ones, torn ones."""
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Mapping

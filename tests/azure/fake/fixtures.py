@@ -1,7 +1,5 @@
 """Fixtures. A folder of tests that wants them imports them into its conftest."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """What the fake's world is called: hosts, the subscription, the workspace, the registry, ids of resources."""
 
-from __future__ import annotations
-
 from allranks_client.routing import API, MANAGEMENT, REGISTRY_HOST
 
 SUBSCRIPTION = "12345678-1234-1234-1234-123456789abc"

@@ -1,7 +1,5 @@
 """The service as a test sees it: what is stored, what was asked, what goes wrong."""
 
-from __future__ import annotations
-
 import re
 import secrets
 import threading

@@ -1,7 +1,5 @@
 """A pipeline component is held to no rule about commands and environments."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from allranks.checks.component import of_subject

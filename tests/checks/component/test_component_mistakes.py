@@ -1,7 +1,5 @@
 """Common mistakes of jobs in a component by itself: each is found once, at its line, and can be ignored there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

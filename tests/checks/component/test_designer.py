@@ -1,7 +1,5 @@
 """What Azure ML's designer shows: nothing is wrong with ours; each seeded fault is found, with its line and its fix."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the SDK lets through is found before anything runs, with the step and the key."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from dataclasses import replace

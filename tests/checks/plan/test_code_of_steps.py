@@ -1,7 +1,5 @@
 """A rule about a command also holds for the script that it calls, and one about a component for a step's own keys."""
 
-from __future__ import annotations
-
 from datetime import date
 from pathlib import Path
 

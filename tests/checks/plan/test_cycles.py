@@ -1,7 +1,5 @@
 """Steps that wait for each other."""
 
-from __future__ import annotations
-
 import pytest
 
 from allranks.checks.plan import check

@@ -1,7 +1,5 @@
 """An environment that is set on a step is not sent, and so not used; that of a job by itself is."""
 
-from __future__ import annotations
-
 from datetime import date
 from pathlib import Path
 

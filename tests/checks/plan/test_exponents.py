@@ -1,7 +1,5 @@
 """A number without a point is a string in YAML 1.1, whose advice is to write the point."""
 
-from __future__ import annotations
-
 import pytest
 
 from allranks.checks.plan import check

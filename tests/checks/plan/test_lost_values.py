@@ -1,7 +1,5 @@
 """Values and paths that get lost on the way: an empty text, 0 of a node as the job, an output's path in a datastore."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A text that is nearly a reference to a port stays as it is on Azure ML; a warning gives the right form."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import pytest

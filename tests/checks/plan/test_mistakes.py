@@ -1,7 +1,5 @@
 """Common mistakes that azure-ai-ml accepts: each is found at its key, and what is right is left alone."""
 
-from __future__ import annotations
-
 from datetime import date
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Each mistake in nested pipelines and control flow ends in one message that names the path and the key."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the size that a step names is warned of, with the step and the key."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import pytest

@@ -1,7 +1,5 @@
 """Slips that can be seen in the text of a step: each is found at its place, and what is right is left alone."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

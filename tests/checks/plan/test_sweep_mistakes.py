@@ -1,7 +1,5 @@
 """Each mistake in a sweep, or in its trial, ends in one message that names the key."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Ids and names are complete in every terminal, because a user types them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

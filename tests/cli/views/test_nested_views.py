@@ -1,7 +1,5 @@
 """Runs with nested pipelines, loops and conditions, as a tree, as a table, as lines and as a summary."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What scripts print is printed while they run, above the view."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The resource usage of steps in the live view, the tables and the summary."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

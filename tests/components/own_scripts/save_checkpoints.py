@@ -3,8 +3,6 @@
 FOLDER/zero2 and zero3: weights.pt, what the weights are; ours, our checkpoints; deepspeed, the engine's own
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Images that are really built and run. Only `make test-images` asks for them: they take minutes and the network."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

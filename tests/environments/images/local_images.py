@@ -1,8 +1,6 @@
 """A store of images in a folder, a Debian made on this machine, and what a build needs to reach this machine's
 registries. As a program it says which of Debian's packages are missing, and exits with 1 if any is."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,8 +1,6 @@
 """One step of a training by Horovod and by DeepSpeed, for ranks under mpirun. Each rank prints its user, its rank, the
 size of the world, whether the library uses MPI, and the weight that it has then."""
 
-from __future__ import annotations
-
 HOROVOD = """
 import os
 import horovod.torch as hvd, torch

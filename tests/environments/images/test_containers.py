@@ -1,8 +1,6 @@
 """`--environment container` with images that are really built: one 2x2 training in two of them, in two virtual
 environments and on the host, each with two versions of numpy that some of the others have."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

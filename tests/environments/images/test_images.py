@@ -1,8 +1,6 @@
 """openmpi-ofed and an environment on it, built for CPUs on a Debian made here, proved inside; and what is not true is
 found: `make test-images`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

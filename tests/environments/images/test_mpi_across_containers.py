@@ -1,8 +1,6 @@
 """mpirun in one container of a built image starts ranks in another one by ssh, as root and as an ordinary user, for
 mpi4py, Horovod and DeepSpeed: each container has a network and a hostname of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -3,8 +3,6 @@
 The pictures are in the tests' temporary folder; `pytest --basetemp DIR` keeps them.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from pathlib import Path

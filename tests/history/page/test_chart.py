@@ -1,7 +1,5 @@
 """Learning curves."""
 
-from __future__ import annotations
-
 import math
 
 from allranks.history.page.chart import charts

@@ -1,7 +1,5 @@
 """The confusion matrix, from what a step left in its outputs."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The graph of steps."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Links from a page to files beside it."""
 
-from __future__ import annotations
-
 import pytest
 
 from allranks.history.page.page import Links

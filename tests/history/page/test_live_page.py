@@ -1,7 +1,5 @@
 """The page of a run while the run goes on."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

@@ -1,7 +1,5 @@
 """The ends of logs on a page."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from allranks.history.page.log_excerpts import excerpts

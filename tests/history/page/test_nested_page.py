@@ -1,7 +1,5 @@
 """The page of a run whose steps are nested: graphs, tables and bars of groups, loops and conditions."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The page of a run."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """A sweep on the page of its run."""
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -1,7 +1,5 @@
 """Bars of steps and ranks."""
 
-from __future__ import annotations
-
 from allranks.history.page.items import items_of
 from allranks.history.page.timeline import LABELS, WIDTH, Block, timeline
 from allranks.history.records import Status

@@ -1,7 +1,5 @@
 """Each kind of instances gives a step its files in a way of its own."""
 
-from __future__ import annotations
-
 import pytest
 
 

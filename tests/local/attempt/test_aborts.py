@@ -1,7 +1,5 @@
 """SIGABRT of a rank: forgiven only where the rank itself reported before that its work was done."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How long ranks may wait for one that computes: it evaluates, or loops without an end."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Copies of a step's files: none shares its content with the original."""
 
-from __future__ import annotations
-
 import os
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Digests of a run's data: each path is read once, however many steps want it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from pathlib import Path

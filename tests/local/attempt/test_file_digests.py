@@ -1,7 +1,5 @@
 """The saved digests of files: an unchanged file is read once, and every change is noticed."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The folders of a step: it finds nothing of another step in them, and keeps what is its result."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Ranks of scripts that know nothing of allranks, and hang: the step fails and names the rank that is not there."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Failures of which a user of emulated instances may not guess the cause: the run says what to do."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path

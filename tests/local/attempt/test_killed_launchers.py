@@ -1,7 +1,5 @@
 """A rank that has raised and does not end is killed with its launcher. How that ends does not hide the exception."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from collections.abc import Sequence

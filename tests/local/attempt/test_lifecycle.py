@@ -1,7 +1,5 @@
 """The life of an attempt's processes, without any process: events, moments, and what the engine does then."""
 
-from __future__ import annotations
-
 import signal
 from dataclasses import replace
 

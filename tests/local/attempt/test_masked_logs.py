@@ -1,7 +1,5 @@
 """The logs of an attempt are searched for secrets up to a number of bytes in all."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """An instance that never starts, or whose agent is stopped, ends the step with its name."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

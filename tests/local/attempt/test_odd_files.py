@@ -1,8 +1,6 @@
 """Dangling links, FIFOs, loops of links, and unreadable files among what a step reads and writes: at worst that step
 fails, with its reason."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

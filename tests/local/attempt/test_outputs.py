@@ -1,7 +1,5 @@
 """Where a step's outputs end up, what is recorded of them, and the root of its artifacts as an output."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Commands do not quote paths, so inputs and outputs have paths without spaces, whatever the names here are."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

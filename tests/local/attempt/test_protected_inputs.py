@@ -1,7 +1,5 @@
 """Inputs that are mounted are read-only, where instances can mount, and a write into one is explained."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

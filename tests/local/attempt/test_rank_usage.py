@@ -1,7 +1,5 @@
 """The resource usage of a step's ranks, from their processes to the record."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Ranks without Flight Recorder report when they wait for the others: the slow one is named."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A step reports its result in a file, and a reused step has the result and the logs of the run that it came from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

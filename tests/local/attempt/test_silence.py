@@ -1,7 +1,5 @@
 """The user is told of ranks that are silent, before they are judged."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Ctrl-C while the engine itself is at work on a step's files, in a thread: the run ends at once."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

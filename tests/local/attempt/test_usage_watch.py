@@ -1,7 +1,5 @@
 """What is noted of the ranks' usage while they run, from the events that the agents report."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

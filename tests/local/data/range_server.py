@@ -1,7 +1,5 @@
 """An HTTP server on loopback with range requests, which cuts connections off at random places, from a seed."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 import re

@@ -1,7 +1,5 @@
 """What a sample keeps of a folder and of a table."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Data behind URIs: it arrives whole, however often the connection is cut off, and once; what fails leaves nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import random

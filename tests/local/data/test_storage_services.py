@@ -1,7 +1,5 @@
 """Azure Storage and S3, of which each has an emulator on loopback: folders arrive, and outputs are uploaded."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import shutil

@@ -1,7 +1,5 @@
 """Ranks that are started as new processes, and forked from a fork server."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Sequence

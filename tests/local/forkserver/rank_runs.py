@@ -1,7 +1,5 @@
 """Run the ranks of a test on one instance, as new processes or forked from a fork server."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Which fork server serves the ranks of a step, and what it imports."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from dataclasses import replace

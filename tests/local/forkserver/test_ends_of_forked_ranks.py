@@ -1,7 +1,5 @@
 """A forked rank ends as a new process does: with the same exit code, and the same log byte for byte."""
 
-from __future__ import annotations
-
 import re
 import sys
 from dataclasses import replace

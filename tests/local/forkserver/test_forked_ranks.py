@@ -1,7 +1,5 @@
 """A script cannot tell whether it was started as a new process or forked: everything that it can see is compared."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Which ranks of a run are forked from a fork server, and what they are given."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

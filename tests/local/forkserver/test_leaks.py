@@ -1,7 +1,5 @@
 """A fork server that forks many agents, and the supervisor, leave no process and no descriptor open."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """Some of the random commands end the same, whether their programs are executed or forked."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

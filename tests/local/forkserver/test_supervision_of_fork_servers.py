@@ -1,7 +1,5 @@
 """No forked rank and no fork server outlives its run, whichever process is killed."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

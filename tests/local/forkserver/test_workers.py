@@ -1,7 +1,5 @@
 """A per-node launcher that was forked has its workers forked, with what it gives them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 LAUNCHER = """

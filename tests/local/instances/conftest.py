@@ -1,7 +1,5 @@
 """Each kind of instances has code of its own for what is tested here."""
 
-from __future__ import annotations
-
 import pytest
 
 

@@ -1,7 +1,5 @@
 """Names of instances resolve in both directions."""
 
-from __future__ import annotations
-
 import sys
 from importlib.util import find_spec
 from pathlib import Path

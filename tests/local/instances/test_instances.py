@@ -1,7 +1,5 @@
 """What a process finds on an emulated instance."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

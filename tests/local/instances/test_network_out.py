@@ -1,7 +1,5 @@
 """What a process on an instance of the rack reaches: what this machine reaches, but nothing that it serves itself."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

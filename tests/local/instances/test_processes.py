@@ -1,7 +1,5 @@
 """The files of /proc, as Linux wrote them."""
 
-from __future__ import annotations
-
 import pytest
 
 from allranks.local.instances.processes import Stat, parse_memory, parse_proportional_memory, parse_stat

@@ -1,7 +1,5 @@
 """No process outlives its run: with real processes, on both kinds of instances, however the run ends."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """The temporary folder of an instance: on disk, and gone afterwards, whoever was killed."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """What the ranks of an instance use, with real processes."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

@@ -1,7 +1,5 @@
 """Ranks of a real mpirun that are forked from a fork server, on emulated instances."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import psutil

@@ -1,7 +1,5 @@
 """Each distribution type, started as the platform starts it, with real processes on emulated instances."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """The wrapper of a rank that mpirun starts."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -1,7 +1,5 @@
 """Which trials the policies stop: the examples of Azure ML's documentation, and their mirror image."""
 
-from __future__ import annotations
-
 import pytest
 
 from allranks.local.nodes.sweep import reason_to_stop

@@ -1,7 +1,5 @@
 """The values that trials get: every distribution, each algorithm, no combination twice, the same ones again."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 from statistics import fmean, median

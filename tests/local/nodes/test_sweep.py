@@ -1,7 +1,5 @@
 """Sweeps as the executor runs them: which trials, how many at once, the best one, and what a resumed run repeats."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The program of a parallel step, as the engine starts it on one instance: batches, results, thresholds."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """What runs in the Python of a step is written for Python 3.7, whatever Python allranks itself has."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

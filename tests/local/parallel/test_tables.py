@@ -1,7 +1,5 @@
 """What an MLTable makes of files: each key of its schema is applied, or refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A tracker that hangs, ends, or answers with nonsense costs its step a note, never its result."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """MLflow's database is created at once and complete."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from contextlib import closing

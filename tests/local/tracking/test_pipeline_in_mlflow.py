@@ -1,7 +1,5 @@
 """A pipeline's run in MLflow: the parent of its steps, with its inputs, its results and what its steps registered."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Steps whose mlflow has another version than the one beside allranks log through MLflow's own server."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What scripts log to MLflow, without knowing of this engine, is the run's."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

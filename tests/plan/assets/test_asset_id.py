@@ -1,7 +1,5 @@
 """Ids of assets in every form that people write."""
 
-from __future__ import annotations
-
 import pytest
 
 from allranks.plan.assets.asset_id import AssetId, parse

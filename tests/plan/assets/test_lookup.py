@@ -1,7 +1,5 @@
 """From an id to what this machine has of it, or to the line that is missing."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """allranks.yaml: where it is, what it says, and every mistake in it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The skeleton of allranks.yaml."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The artifacts of a step, which azure-ai-ml lets another step read although no component declares them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from allranks.checks.plan import check

@@ -1,7 +1,5 @@
 """Bindings as the SDK writes them."""
 
-from __future__ import annotations
-
 import pytest
 
 from allranks.plan.ports import GraphInput, Literal, NodeOutput, Text, Value

@@ -1,7 +1,5 @@
 """Settings that are bound to an input as a whole, or have a value of another type: each is named."""
 
-from __future__ import annotations
-
 import inspect
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Settings of a step that are bound to inputs of the pipeline: their values, and what each mistake says."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

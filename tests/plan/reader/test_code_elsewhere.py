@@ -1,7 +1,5 @@
 """Code that a workspace, a registry or a Git repository has is an unresolved name, which allranks.yaml maps."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

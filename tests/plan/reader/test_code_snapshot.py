@@ -1,7 +1,5 @@
 """Code is kept as it was: once for each content, whole, and never half-written."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable

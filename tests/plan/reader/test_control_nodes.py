@@ -1,7 +1,5 @@
 """Loops and conditions are read into nodes that hold their bodies, the same from Python and from YAML."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from textwrap import dedent
 

@@ -1,7 +1,5 @@
 """What the Python of a pipeline may say, and what it may not leave behind."""
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """Jobs that a Python file makes while it is read, and the MLClient that it asks meanwhile."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Which function of a Python file is its pipeline, where others of them are pipeline components of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

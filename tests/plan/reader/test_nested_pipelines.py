@@ -1,7 +1,5 @@
 """Nested pipelines are read into one recursive graph, the same from Python and from YAML."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent

@@ -1,7 +1,5 @@
 """Notebooks as pipelines' files."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

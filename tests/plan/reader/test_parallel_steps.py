@@ -1,7 +1,5 @@
 """Parallel nodes as azure-ai-ml has them: of YAML, of the DSL, of a component by itself; what is wrong with them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

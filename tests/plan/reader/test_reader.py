@@ -1,7 +1,5 @@
 """Pipelines become plans: from Python, from YAML, with values that the user sets."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

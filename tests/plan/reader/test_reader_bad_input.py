@@ -1,7 +1,5 @@
 """Whatever is wrong with a pipeline's file is told as problems with their places, and nothing else happens."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

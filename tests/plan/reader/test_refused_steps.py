@@ -1,7 +1,5 @@
 """What is said of a step that azure-ai-ml refuses: the key that is wrong, not that of another kind of step."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

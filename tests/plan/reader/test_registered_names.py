@@ -1,7 +1,5 @@
 """Pipelines that name registered components, data, models and environments, in the style of the public examples."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """How environments are realised, in allranks.yaml: of nested pipelines, loops and sweeps, by path."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from allranks.history import registered

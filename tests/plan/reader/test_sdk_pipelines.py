@@ -4,8 +4,6 @@ They are read from the folder that ALLRANKS_SDK_TESTS names, `sdk/ml/azure-ai-ml
 Azure/azure-sdk-for-python with the folders beside it. packages/allranks-lab/docs/conformance.md has the outcome.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Nodes that do not run here, folders that stand in for them, and transfers, which are read as steps."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

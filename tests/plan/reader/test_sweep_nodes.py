@@ -1,7 +1,5 @@
 """Sweeps are read as the same node from Python and from YAML, and as jobs by themselves."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Of a value of several possible kinds, only the kind that its type or its keys select complains."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

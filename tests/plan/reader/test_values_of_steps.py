@@ -1,7 +1,5 @@
 """Values that a step or an item of a loop has itself are accepted as those of the pipeline's inputs are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

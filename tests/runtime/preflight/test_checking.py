@@ -1,7 +1,5 @@
 """How the ranks hear what was found."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 

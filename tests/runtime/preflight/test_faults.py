@@ -1,8 +1,6 @@
 """Each fault that a cluster brings, made for real on one instance of the rack: it is found before the first step, and
 instance and rank are named."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What the checks make of the facts of all ranks."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

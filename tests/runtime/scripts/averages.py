@@ -3,8 +3,6 @@
 averages.py FOLDER STRATEGY ...    rank 0 writes what it found to FOLDER/STRATEGY.pt
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -6,8 +6,6 @@ The last batch of an epoch is smaller, and each step accumulates. Rank 0 writes 
 how often each sample was drawn in the steps, and a random number of each rank.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """Rank argv[1] ends in the way of argv[2]; the others wait for it in a collective."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

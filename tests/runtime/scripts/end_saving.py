@@ -7,8 +7,6 @@ disk in between     rank 1 cannot write its part, and the training goes on with 
 elsewhere           rank 1 writes to another folder
 """
 
-from __future__ import annotations
-
 import itertools
 import sys
 import time

@@ -7,8 +7,6 @@ evict.py STRATEGY minutes           checkpoints are due by the clock, one after 
 Each rank prints the steps at which it saved.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

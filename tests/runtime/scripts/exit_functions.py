@@ -1,7 +1,5 @@
 """What a program expects at its end: exit functions, threads, output."""
 
-from __future__ import annotations
-
 import atexit
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Models that differ from rank to rank, sharded by fully_shard; every rank writes what it has then."""
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import Any

@@ -3,8 +3,6 @@
 load_batches.py WORKERS [EVICTED_RANK]    that rank and its workers get SIGTERM in the fourth step
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import subprocess
 import sys

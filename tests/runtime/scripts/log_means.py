@@ -1,7 +1,5 @@
 """Log means over the ranks, and end in one of several ways: finish, fail, evict, or wait and be killed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

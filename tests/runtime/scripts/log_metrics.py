@@ -1,7 +1,5 @@
 """Log some steps' loss, parameters, a mapping, a file and a model."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 loss_curves.py STEPS NAME:PRECISION ...
 """
 
-from __future__ import annotations
-
 import argparse as source  # any text of the standard library
 import inspect
 import json

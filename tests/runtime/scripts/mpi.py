@@ -1,7 +1,5 @@
 """A training that uses MPI too; with an argument its last rank fails while the others wait for it in MPI."""
 
-from __future__ import annotations
-
 import sys
 
 from mpi4py import MPI

@@ -6,8 +6,6 @@ Rank 0 writes each one's losses by step and what its moving average has come to,
 first step.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -3,8 +3,6 @@
 save_each.py FOLDER NAME ...     rank 0 also writes the weights to FOLDER/NAME/weights.pt
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Prints what a library would find, once the runtime has prepared for it, twice."""
 
-from __future__ import annotations
-
 import os
 
 from allranks.runtime import prepare_libraries

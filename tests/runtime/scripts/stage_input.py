@@ -1,7 +1,5 @@
 """Stage argv[1] and print the path. Each file copied is one line of argv[2]; the copier tells pipe argv[3], hangs."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from pathlib import Path

@@ -4,8 +4,6 @@ of whole trainings, and of variants.
 strategies.py NAME ...
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

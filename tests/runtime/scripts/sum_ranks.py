@@ -1,7 +1,5 @@
 """Every rank adds itself to the sum and prints it."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,7 +1,5 @@
 """The tasks of a TensorFlow training add up their ranks; after the first step, task argv[1] ends as argv[2]."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """What the ranks of a training exchange; each writes it to RANK.json in the folder that is named."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

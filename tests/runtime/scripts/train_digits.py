@@ -1,7 +1,5 @@
 """A small training on handwritten digits: prints each step's loss over the global batch, exactly."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

@@ -1,7 +1,5 @@
 """Twelve steps, in each of which rank r has r + 1 samples; the history goes to the file that is named."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

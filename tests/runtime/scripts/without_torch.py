@@ -1,7 +1,5 @@
 """Ranks that are connected by sockets. What they do is the first argument."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

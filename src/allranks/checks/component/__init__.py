@@ -3,8 +3,6 @@
 Each function takes a `Subject`: a spec as written, with the line of each key.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Check that the environment of a component exists and has the packages for every choice, without contacting Azure."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import re

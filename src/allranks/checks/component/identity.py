@@ -1,7 +1,5 @@
 """Check the name, version, display name, description and tags of a component, and whether it may be reused."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """Check the ports: names, types, descriptions, optional marks, ranges, enums, defaults, and their use."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 It is read from YAML, or from a Python file with functions that have mldesigner's @command_component.
 """
 
-from __future__ import annotations
-
 import ast
 import os
 import re

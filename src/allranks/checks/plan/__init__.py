@@ -3,8 +3,6 @@
 The functions take the scope of a graph, and a node or a port in it, so that they apply at any depth.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date

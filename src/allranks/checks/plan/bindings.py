@@ -1,7 +1,5 @@
 """Check the names, bindings and values of ports: dangling references, types that do not match, invalid names."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Check conditions, loops and sweeps, and find cycles."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Check data: inputs exist, are readable, and match the type of the port; outputs can be written."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 

@@ -1,8 +1,6 @@
 """Check the programs that a command starts: launchers inside of a launch, variables of a rank, and lines that a shell
 misreads."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Check settings of a step: its environment, /dev/shm, variables, spot capacity, and its size on Azure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

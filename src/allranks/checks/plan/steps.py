@@ -1,7 +1,5 @@
 """Check a step: its command, its numbers of instances and processes, and what its component requires."""
 
-from __future__ import annotations
-
 import ast
 import math
 import os

@@ -1,7 +1,5 @@
 """`allranks cancel`: end a run, or steps of it."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated
 

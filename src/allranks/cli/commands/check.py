@@ -1,7 +1,5 @@
 """`allranks check`: check a pipeline, job, component or schedule without running it."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

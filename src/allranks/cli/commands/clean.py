@@ -1,7 +1,5 @@
 """`allranks clean`: remove old runs and what no run needs."""
 
-from __future__ import annotations
-
 import time
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`allranks components`: list the components of a project or of the library, and copy those of the library."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path

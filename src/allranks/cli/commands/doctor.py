@@ -1,7 +1,5 @@
 """`allranks doctor`: check which stacks work on this machine, or show the Azure sizes and their hardware."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shlex

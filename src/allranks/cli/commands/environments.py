@@ -1,7 +1,5 @@
 """`allranks environments`: list, check, build and verify the images that steps run in."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator, Sequence

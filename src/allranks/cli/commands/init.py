@@ -1,7 +1,5 @@
 """`allranks init`: create a small project that runs at once."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """`allranks launch`: run a script as Azure ML would."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`allranks logs`: print the logs of the ranks of a run, or of the engine, or pack them for an issue."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -1,7 +1,5 @@
 """`allranks register`: register a project's components and environments for the designer, or write them to disk."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`allranks resume` and `allranks rerun`: continue a run, or run its pipeline again."""
 
-from __future__ import annotations
-
 from allranks.api import retry
 from allranks.cli.execute import execute_again
 from allranks.cli.options import (

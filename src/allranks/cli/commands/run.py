@@ -1,7 +1,5 @@
 """`allranks run`: run a pipeline on this machine."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`allranks schedules`: run pipelines on a schedule, on this machine or on Azure ML."""
 
-from __future__ import annotations
-
 import time
 from datetime import datetime, timezone
 from functools import partial

@@ -1,7 +1,5 @@
 """`allranks runs`, `show` and `diff`: list the runs of a workspace, show one, and compare two."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`allranks submit`: submit a pipeline to Azure ML."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from datetime import date

@@ -1,7 +1,5 @@
 """The output of commands: trees, plans, summaries, tables."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from types import MappingProxyType
 

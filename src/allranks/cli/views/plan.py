@@ -1,7 +1,5 @@
 """Print what a run would do: the plan, its steps and their commands, each rank's environment, and the uploads."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Print a run, a list of runs, and what differs between two, as tables."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The result of a run in a few lines: the verdict, outputs, metrics, the page, and the next command."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

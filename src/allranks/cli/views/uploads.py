@@ -1,7 +1,5 @@
 """Print uploads: each folder with its files and size, and the omitted files with the reason."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from itertools import groupby

@@ -4,8 +4,6 @@ The pages of components have their own axes in `allranks_steps.charts`, because 
 cluster without this package. Those may be logarithmic; these have times, and gaps for values that are not finite.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

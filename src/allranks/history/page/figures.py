@@ -1,7 +1,5 @@
 """The figures of a run's page: learning curves, confusion matrices, and resource usage."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Self-contained pages: HTML files that can be opened from a disk or sent by mail."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections.abc import Callable, Sequence

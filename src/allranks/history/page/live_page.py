@@ -1,7 +1,5 @@
 """Keep the page of a run up to date during the run. An open page loads itself again every few seconds."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import threading

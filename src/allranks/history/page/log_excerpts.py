@@ -1,7 +1,5 @@
 """Excerpt the last lines of the ranks' logs, within a page's size limit."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple

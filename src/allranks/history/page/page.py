@@ -1,7 +1,5 @@
 """The page of a run: one self-contained HTML file, which can be opened from a disk or sent by mail."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import time

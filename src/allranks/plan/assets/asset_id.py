@@ -13,8 +13,6 @@ The forms are those of azure-ai-ml (`azure.ai.ml.constants._common`, `azure.ai.m
     wasbs://..., abfss://..., https://..., any other URI          storage, or code such as git+https://...
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

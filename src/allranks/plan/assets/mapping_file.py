@@ -23,8 +23,6 @@ A key is an id in any form, with or without its version, or a pattern with ``*``
 file. Under `stand_ins`, the key is a step that does not run, and the folder contains its outputs. Under `run_in`, the
 key is a step or the name of an environment, and the value is a name of `REALISED`."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Mapping

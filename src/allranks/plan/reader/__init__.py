@@ -1,7 +1,5 @@
 """Read pipelines and jobs as plans. azure-ai-ml is imported only when a file is read."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

@@ -1,7 +1,5 @@
 """Read a node that runs a command."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

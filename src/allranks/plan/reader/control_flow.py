@@ -1,7 +1,5 @@
 """Read control flow nodes: if_else, do_while and parallel_for."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Read the environment of a step, with digests of its files."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

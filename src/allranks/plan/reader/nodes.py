@@ -1,7 +1,5 @@
 """Read the nodes of a pipeline, or a single component or step, as a graph, recursively."""
 
-from __future__ import annotations
-
 import contextlib
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Convert the request of a job to a plan."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Find the components of nodes, by their ids if they are registered."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

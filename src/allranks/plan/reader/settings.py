@@ -1,7 +1,5 @@
 """Convert values of ``--set NAME=VALUE`` from text to the types of the pipeline's inputs."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterable, Mapping

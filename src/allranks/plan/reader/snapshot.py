@@ -1,7 +1,5 @@
 """Copy code for a run. Equal content is stored once, under its digest."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

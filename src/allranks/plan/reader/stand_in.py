@@ -1,7 +1,5 @@
 """Read a node that does not run here: it needs Azure ML, or the user provides its outputs in a folder."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Read the inputs and outputs of a step, with their values."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Read a sweep: a node of a pipeline, or a job."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import re

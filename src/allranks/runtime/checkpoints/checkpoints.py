@@ -1,7 +1,5 @@
 """Checkpoints from which a training resumes, also after an eviction."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import pickle

@@ -4,8 +4,6 @@ A manifest is written when every file of its checkpoint is on disk: a folder wit
 renamed, because a mounted blob container renames a folder file by file.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

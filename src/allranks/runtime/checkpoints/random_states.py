@@ -1,7 +1,5 @@
 """The states of this process's random number generators: Python's, numpy's, torch's and the GPU's."""
 
-from __future__ import annotations
-
 import random
 import sys
 import zlib

@@ -5,8 +5,6 @@ The file .metadata is a pickle, from which only classes that describe a checkpoi
 Source: torch/distributed/checkpoint/filesystem.py and planner_helpers.py
 """
 
-from __future__ import annotations
-
 import enum
 import io
 import math

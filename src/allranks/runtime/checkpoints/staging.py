@@ -5,8 +5,6 @@ memory, and a save stopped the training five times as long. On GPUs, its copies 
 ordered with the training's operations.
 """
 
-from __future__ import annotations
-
 import contextlib
 import mmap
 import threading

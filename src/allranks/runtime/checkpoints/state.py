@@ -1,7 +1,5 @@
 """The state of a training in a checkpoint: tensors by their paths, and a structure with all other values."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Sources: torch/distributed/checkpoint/default_planner.py and filesystem.py
 """
 
-from __future__ import annotations
-
 import io
 import os
 import threading

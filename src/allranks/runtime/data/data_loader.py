@@ -1,7 +1,5 @@
 """A data loader whose batches arrive on the rank's device, and which resumes within an epoch."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

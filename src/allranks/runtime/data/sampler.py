@@ -1,7 +1,5 @@
 """A batch sampler whose order does not depend on the number of ranks, and which can resume within an epoch."""
 
-from __future__ import annotations
-
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Copy a mounted input to a local disk, once per instance, for all its ranks."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import hashlib

@@ -1,7 +1,5 @@
 """The preflight checks on a rank: send its facts to rank 0, and receive the findings about all ranks."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

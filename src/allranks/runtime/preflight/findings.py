@@ -1,7 +1,5 @@
 """Report the findings, once for all ranks."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -4,8 +4,6 @@ Arguments: `size` is the size of every instance of the job, None if unknown; `in
 rank of each instance.
 """
 
-from __future__ import annotations
-
 import os
 import statistics
 from collections import Counter

@@ -1,7 +1,5 @@
 """Measure the network between the instances, and verify a first all-reduce."""
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import asdict, dataclass

@@ -5,8 +5,6 @@ limit for its own rank: a step soon after the current one, which the rank does n
 decides on the highest limit. No rank can have passed that step, however far apart the ranks are.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import threading

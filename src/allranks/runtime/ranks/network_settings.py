@@ -1,7 +1,5 @@
 """Set variables of NCCL and UCX that depend on the hardware, before the process group starts."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping, MutableMapping, Sequence

@@ -1,7 +1,5 @@
 """The process group of a training: backend, device, network interface, time-out."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import MutableMapping
 from datetime import timedelta

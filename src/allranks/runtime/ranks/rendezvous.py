@@ -1,7 +1,5 @@
 """Rendezvous of the ranks: a store at the master's address, in which every rank registers."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """Measure how long training steps take, and write the times to a file that `compare_scaling` reads."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections import deque

@@ -1,7 +1,5 @@
 """DeepSpeed's configuration: a user's JSON file and the training's settings, which must agree."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from importlib.util import find_spec
 from inspect import signature

@@ -3,8 +3,6 @@
 Source: https://www.deepspeed.ai/docs/config-json/ and deepspeed.runtime.config
 """
 
-from __future__ import annotations
-
 import json
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """An exponential moving average of a model's weights."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager

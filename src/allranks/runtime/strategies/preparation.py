@@ -1,7 +1,5 @@
 """Prepare a model for any strategy: precision, compilation, activation checkpointing, batch normalization."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import replace

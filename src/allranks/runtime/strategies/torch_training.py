@@ -1,7 +1,5 @@
 """Backward pass and optimizer step of the strategies that use a torch optimizer: DDP, FSDP and Horovod."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """The interface between a training loop and a strategy, and common functions of strategies."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, TypeAlias

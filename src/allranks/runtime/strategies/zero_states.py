@@ -9,8 +9,6 @@ Sources: deepspeed/utils/tensor_fragment.py (ZeRO 1 and 2: `_hp_mapping`, the ra
 partition), deepspeed/runtime/zero/stage3.py (ZeRO 3: each parameter is parted equally, padded at its end)
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import deepspeed

@@ -1,8 +1,6 @@
 """The cluster of TF_CONFIG, the strategies of TensorFlow 2 for it, and time limits for the start and the end of its
 tasks, which TensorFlow itself does not have."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

@@ -9,8 +9,6 @@ if __name__ == "__main__":
     horovod.main(train)
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """The main function of a TensorFlow script, for every task."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal
