@@ -310,7 +310,7 @@ class SelectionOptions:
         """Return the selection. Raise InputError for options that contradict each other."""
         from allranks.local.selection import Selection
 
-        return Selection.of(self.start, self.only, self.until)
+        return Selection.parse(self.start, self.only, self.until)
 
 
 def components_of(folder: Path | None, library: bool) -> Path | None:

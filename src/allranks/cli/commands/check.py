@@ -222,4 +222,4 @@ def _print_names(file: str, values: dict[str, str], workspace: Workspace) -> Non
 
 
 def _has_virtual_environment(use: Use, lookup: AssetLookup) -> bool:
-    return use.asset.kind == asset_id.ENVIRONMENT and bool(interpreters.folder_of(use.asset.name, lookup.folder))
+    return use.asset.kind == asset_id.ENVIRONMENT and bool(interpreters.find_venv(use.asset.name, lookup.folder))

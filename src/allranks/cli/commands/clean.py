@@ -14,7 +14,7 @@ from allranks.cli.views import symbol
 from allranks.history import cleaning
 from allranks.history.cleaning import LEFTOVER, RUN, SNAPSHOT, CleaningPlan
 from allranks.local.instances import temporary
-from allranks.scheduler.ledger import SchedulesPlace
+from allranks.scheduler.ledger import SchedulerPaths
 from allranks.text import count, in_bytes, plain, when
 from allranks.workspace import Workspace
 
@@ -49,7 +49,7 @@ def clean(
         place,
         before=time.time() - age,
         keep=keep,
-        plans=SchedulesPlace(place).plans(),
+        plans=SchedulerPaths(place).plans(),
         leftovers=temporary.leftovers(place.temporary),
     )
     out = console()

@@ -18,7 +18,7 @@ from allranks.cli.views.plan import plan_json, print_plan
 from allranks.cli.views.problems import print_machine, print_warnings
 from allranks.cli.views.uploads import print_uploads
 from allranks.errors import InputError
-from allranks.local import capacity, preview, realised, requirements
+from allranks.local import capacity, environments, preview, requirements
 from allranks.local.options import Options
 from allranks.local.selection import Mode, Modes, modes_of
 from allranks.plan import codec
@@ -45,15 +45,15 @@ def print_dry_run(
     """
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
         plan, uploads = read(Path(snapshots))
-        plan, differences = realised.with_interpreters(plan, options.environment, makes=False)
+        plan, differences = environments.with_interpreters(plan, options.environment, makes=False)
         modes = modes_of(plan.graph, options.selection)
-        problems, lacking = requirements.of_plan_and_machine(plan)
+        problems, lacking = requirements.all_problems(plan)
     if problems:
         raise InputError(*problems)
     # Remove secrets, so that the output contains none.
     plan = codec.loads(to_json(shown(from_json(codec.dumps(plan)))))
     kind = preview.kind_of(options.instances)
-    if problems := requirements.of_instances(plan, options, kind):
+    if problems := requirements.instance_problems(plan, options, kind):
         raise InputError(*problems)
     previews = preview.previews(plan, workspace, kind)
     if json:
@@ -71,6 +71,6 @@ def _print_selection(console: Console, plan: Plan, modes: Modes) -> None:
     """Print the steps by what the run does with them."""
     width = max(map(len, _WORDS.values()))
     for mode, words in _WORDS.items():
-        names = [plain(path) for path, _ in steps(plan.graph) if modes.of(path) is mode]
+        names = [plain(path) for path, _ in steps(plan.graph) if modes.at(path) is mode]
         if names:
             console.print(Text.assemble((f"  {words:<{width}}  ", "bright_black"), ", ".join(names)), soft_wrap=True)

@@ -181,7 +181,7 @@ def _facts_of_step(step: Step, preview: StepPreview, source: str, shared: Mappin
         **shared,
         "size": step.instance_type,
         "environment": str(step.environment),
-        "  here": str(interpreters.described(step.environment, source)),
+        "  here": str(interpreters.describe(step.environment, source)),
         "time-out": "" if step.timeout is None else duration(step.timeout),
         "reuse": "" if step.deterministic else "never: the component is not deterministic",
         "mini-batches": str(step.parallel or ""),
@@ -236,7 +236,7 @@ def _properties(step: Node, preview: StepPreview, source: str) -> dict[str, Any]
     if not isinstance(step, Step):
         return {name.replace(" ", "_"): value for name, value in _facts(step).items()}
     variables = rank_variables(preview.ranks)
-    interpreter = interpreters.described(step.environment, source)
+    interpreter = interpreters.describe(step.environment, source)
     return {
         "display_name": step.display_name,
         "component": step.component,
