@@ -201,7 +201,7 @@ def _python_path(step: Step) -> tuple[str, ...] | None:
 
 @lru_cache(maxsize=4096)
 def _runs_in(program: str, python: Path, search_path: str) -> bool:
-    """Return whether a program of a command belongs to the interpreter. A name that is not found counts as such."""
+    """Return whether a program of a command belongs to the interpreter. A name that is not found is assumed to."""
     found = shutil.which(program, path=search_path)
     return Path(found).parent == python.parent if found else os.sep not in program
 

@@ -13,7 +13,7 @@ from allranks.plan.graph import Graph, Node, Pipeline
 
 
 class Mode(Enum):
-    """How a run treats a node.
+    """The treatment of a node in a run.
 
     RUN:      run it, or reuse an earlier result
     FRESH:    run it, even if a result could be reused

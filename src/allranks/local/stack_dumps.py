@@ -272,7 +272,7 @@ def _state(pid: int) -> str:
 
 
 def _worker(pid: int) -> int | None:
-    """Return the rank by the count of torchrun, which starts its workers with the variable RANK."""
+    """Return the rank that torchrun assigned to its worker, from the variable RANK."""
     with contextlib.suppress(OSError, ValueError, KeyError):
         lines = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         variables = dict(line.split(b"=", 1) for line in lines if b"=" in line)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def read(paths: SchedulerPaths, target: Path | None) -> None:
     """Read the schedules of a file or a folder (by default the project's) into the ledger.
 
-    Raise InputError with all problems. The ledger does not change then.
+    Raise InputError with all problems, without changing the ledger.
     """
 
     with session.session(client=False), tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:

@@ -1,4 +1,4 @@
-"""The running steps of a run: how to stop them, and how errors with their files fail them."""
+"""Stop the running steps of a run, and fail them on errors with their files."""
 
 from __future__ import annotations
 

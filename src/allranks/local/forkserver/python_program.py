@@ -158,7 +158,7 @@ FLUSH_FAILED = 120
 def leave(code: int, preloaded: Preloaded) -> NoReturn:
     """Wait for threads, run exit functions, delete the script's objects, flush all output and exit.
 
-    code: if negative, the number of a signal by which to end
+    code: the exit code; if negative, the number of the signal to end with
     """
     flight_recorder.save()
     try:

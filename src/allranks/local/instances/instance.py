@@ -1,7 +1,7 @@
 """An emulated instance, and the interface of a kind of instance: the engine's, the supervisor's and the agent's part.
 
-The supervisor and the agents import the modules of the kinds too, and start in milliseconds: these modules import the
-standard library only, and nothing that is slow to import.
+The supervisor and the agents import the modules of the kinds too. These modules import only fast parts of the standard
+library, so that those processes start in milliseconds.
 """
 
 from __future__ import annotations

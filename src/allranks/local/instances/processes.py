@@ -148,7 +148,7 @@ def parse_memory(status: bytes) -> int:
 
 
 def parse_proportional_memory(rollup: bytes) -> int | None:
-    """Return the bytes of memory as of `parse_memory`, but with each page divided by the number of processes that map
+    """Return the bytes of memory like `parse_memory`, but with each page divided by the number of processes that map
     it, from a smaps_rollup file. None if the kernel does not report it."""
     private = _kilobytes(rollup, b"\nPss_Anon:")
     if private is None:

@@ -26,7 +26,7 @@ class DataError(Exception):
 class Data:
     """The inputs to divide, as this instance sees them.
 
-    settings: "inputs", for each a pair of its path and the transformations of its MLTable, or None
+    settings: with the path of each input, and the files and transformations of its MLTable, if it is one
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:

@@ -158,8 +158,8 @@ def create_database(client: Callable[[str], Any], tracking_uri: str) -> None:
     client: creates the tables when it is called with a URI, as `MlflowClient`
 
     MLflow creates its tables by replaying the history of their definitions, in hundreds of transactions. Each waits for
-    the disk. Here, they are written to a file beside the database without waiting. The file is
-    saved as a whole, and becomes the database in one step, so an interrupted creation leaves no incomplete database.
+    the disk. Here, they are written without waiting to a file beside the database. The file is saved as a whole, and
+    becomes the database in one step, so an interrupted creation leaves no incomplete database.
 
     Measured with MLflow 3 on an SSD: 3.4 s instead of 6.0 s, on two busy cores.
     """
