@@ -39,7 +39,7 @@ def test_ctrl_c_ends_the_run_in_good_order(tmp_path: Path) -> None:
             out, err = run.communicate(timeout=PATIENCE)
         assert fifo.read() == b""
     assert (run.returncode, err) == (130, "")
-    assert "stopped by SIGINT: ranks have 10 s to end" in out
+    assert "stopped by SIGINT: ranks have 10 s to exit" in out
     assert "job was canceled after" in out
     record = stored.run(Workspace(tmp_path / ".allranks"), "latest")
     assert f"allranks resume {record.id}" in out.splitlines()[-1]
