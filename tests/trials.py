@@ -9,7 +9,7 @@ from allranks.history.recorder import RunRecorder
 from allranks.history.records import OutputRecord, Point, RunRecord, Status, StepRecord
 from allranks.history.store import Store
 from allranks.local.executor import Executor
-from allranks.local.nodes.sweep import settled_trials
+from allranks.local.nodes.sweep import finished_trials
 from allranks.local.options import Options
 from allranks.local.run_context import RunContext
 from allranks.local.scope import Scope
@@ -60,7 +60,7 @@ class Trial:
 
     def again(self) -> Executor:
         """An executor that goes on with what the last one has saved, as `resume` does."""
-        settled = settled_trials(self.run.steps, self.store.decisions("r"))
+        settled = finished_trials(self.run.steps, self.store.decisions("r"))
         for record in self.run.steps:
             if record.status not in (Status.COMPLETED, Status.SKIPPED) and record.name not in settled:
                 record.status = Status.NOT_STARTED

@@ -126,7 +126,7 @@ def _import() -> None:
     from allranks.checks.component import check
     from allranks.cli import main  # noqa: F401
     from allranks.local import engine  # noqa: F401
-    from allranks.local.requirements import of_machine
+    from allranks.local.requirements import machine_problems
     from allranks.plan import codec
     from allranks.plan.reader import read_plan
 
@@ -138,7 +138,7 @@ def _import() -> None:
         for name, text in files.items():
             Path(folder, name).write_text(text, encoding="utf-8")
             plan = read_plan(os.path.join(folder, name), {}, Path(folder, "snapshots"))
-            of_machine(plan)
+            machine_problems(plan)
             codec.loads(codec.dumps(plan))
         check([])
     gc.freeze()  # what is here stays, also in the processes that are forked

@@ -190,7 +190,7 @@ def test_no_other_process_gets_the_signal(tmp_path: Path, fifo: Fifo, engine: En
         for arguments in ((), ("train",)):
             done = cancel(tmp_path, *arguments)
             assert (done.code, done.out) == (2, "")
-            assert "another user's or on another machine" in done.err
+            assert "belongs to another user or another machine" in done.err
         assert innocent.poll() is None
         innocent.kill()
     lock.write_text(text)

@@ -37,7 +37,7 @@ def test_ctrl_c_ends_the_run_in_good_order(tmp_path: Path) -> None:
             out, err = run.communicate(timeout=PATIENCE)
         assert fifo.read() == b""
     assert (run.returncode, err) == (130, "")
-    assert "stopped by SIGINT: ranks have 10 s to end" in out
+    assert "stopped by SIGINT: ranks have 10 s to exit" in out
     assert "job was canceled after" in out
     record = stored.run(Workspace(tmp_path / ".allranks"), "latest")
     assert f"allranks resume {record.id}" in out.splitlines()[-1]
@@ -55,12 +55,12 @@ def test_a_second_ctrl_c_ends_ranks_that_do_not_listen(tmp_path: Path) -> None:
             wait_for_ranks(fifo, 4)
             run.send_signal(signal.SIGINT)
             assert run.stdout is not None
-            assert any("another one ends them at once" in line for line in run.stdout)
+            assert any("another signal kills them" in line for line in run.stdout)
             run.send_signal(signal.SIGINT)
             out, err = run.communicate(timeout=PATIENCE)
         assert fifo.read() == b""
     assert (run.returncode, err) == (130, "")
-    assert "stopped by SIGINT: ranks are ended at once" in out
+    assert "stopped by SIGINT: ranks are killed" in out
     (step,) = stored.run(Workspace(tmp_path / ".allranks"), "latest").steps
     assert [rank.signal for rank in step.ranks] == ["SIGKILL"] * 4
 

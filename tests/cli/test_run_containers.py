@@ -105,7 +105,7 @@ def test_ranks_run_in_the_image_with_the_contract_of_their_instance(project: Pat
     assert (dry.code, "rootfs" in dry.out) == (0, True), dry.err
     loopback = called(*RUN, "--instances", "loopback", folder=project, XDG_CACHE_HOME=own)
     assert loopback.code == 2
-    assert "step train runs in a container, which instances of the kind loopback are not" in loopback.err
+    assert "step train runs in a container, which instances of the kind loopback do not support" in loopback.err
     (project / "job.yml").write_text(PIPELINE.replace("DISTRIBUTION", "mpi"))
     mpi = called(*RUN, folder=project, XDG_CACHE_HOME=own)
     assert (mpi.code, "mpi, whose launcher allranks does not start in a container" in mpi.err) == (2, True), mpi.err

@@ -69,7 +69,7 @@ def test_a_scheduler_that_is_killed_or_stopped_is_gone_on_with(project: Path) ->
             process.kill()
             process.wait(PATIENCE)
         with started(*run, folder=project) as process:
-            until(process, f"run {name} resumes where it was")
+            until(process, f"run {name} resumes")
             until(process, "hourly  next: ")
             assert process.stdout is not None
             process.stdout.close()  # as in `allranks schedules run | head`

@@ -50,7 +50,4 @@ def test_the_completed_file_holds(project: Path) -> None:
     plan = read("pipeline.yml")
     assert plan.graph.inputs[0].value == DataPath(str(project / "data/titanic/train.csv"))
     assert plan.graph.nodes[0].spec == str(project / "specs/deep/count_rows/spec.yaml")
-    assert (
-        interpreters.of_environment(plan.graph.nodes[0].environment, plan.source)
-        == project / ".venvs/counting/bin/python"
-    )
+    assert interpreters.find(plan.graph.nodes[0].environment, plan.source) == project / ".venvs/counting/bin/python"

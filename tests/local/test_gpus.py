@@ -31,13 +31,13 @@ def step(instances: int, each: int) -> Step:
 def test_shares(instances: int, each: int, choice: str, shares: list[str]) -> None:
     train = step(instances, each)
     own = FOUR[: gpus.exclusive(train, choice, FOUR)]
-    given = gpus.of_instances(train, choice, FOUR, own)
+    given = gpus.instance_variables(train, choice, FOUR, own)
     assert [variables[gpus.VARIABLE] for variables in given] == shares
     assert [gpus.variables.gpus_shared(variables) for variables in given] == [choice == "share"] * instances
 
 
 def test_a_machine_without_gpus_says_nothing_of_them() -> None:
-    assert gpus.of_instances(step(2, 2), "auto", (), ()) == [{}, {}]
+    assert gpus.instance_variables(step(2, 2), "auto", (), ()) == [{}, {}]
     assert gpus.problems(Plan("p", Graph((step(2, 2),))), "auto", ()) == []
 
 
@@ -95,7 +95,7 @@ def test_the_driver_is_asked(tmp_path: Path) -> None:
     program = tmp_path / "nvidia-smi"
     program.write_text('#!/bin/sh\n[ "$1" = --query-gpu=index ] && printf "0\\n1\\n"\n')
     program.chmod(0o755)
-    assert gpus.found({"PATH": f"{tmp_path}:/usr/bin:/bin"}) == ("0", "1")
+    assert gpus.find({"PATH": f"{tmp_path}:/usr/bin:/bin"}) == ("0", "1")
     program.write_text("#!/bin/sh\necho no devices were found; exit 6\n")
-    assert gpus.found({"PATH": f"{tmp_path}:/usr/bin:/bin"}) == ()
-    assert gpus.found({"PATH": str(tmp_path / "empty")}) == ()
+    assert gpus.find({"PATH": f"{tmp_path}:/usr/bin:/bin"}) == ()
+    assert gpus.find({"PATH": str(tmp_path / "empty")}) == ()

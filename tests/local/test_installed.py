@@ -48,9 +48,9 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_of_the_packages_changes_the_digest(change: str, venv: Path) -> None:
-    before = installed.of(venv / "bin" / "python")
+    before = installed.fingerprint(venv / "bin" / "python")
     CHANGES[change](venv)
-    assert installed.of(venv / "bin" / "python") != before
+    assert installed.fingerprint(venv / "bin" / "python") != before
 
 
 def test_a_change_of_the_step_s_own_packages_runs_it_again(venv: Path, run_steps) -> None:
@@ -66,27 +66,27 @@ def test_a_change_of_the_step_s_own_packages_runs_it_again(venv: Path, run_steps
 
 def test_caches_and_data_beside_an_editable_source_do_not_matter(venv: Path) -> None:
     python = venv / "bin" / "python"
-    before = installed.of(python)
+    before = installed.fingerprint(python)
     source = venv.parents[1] / "source" / "src"
     for name in ("mine/__pycache__/model.py", "mine/.git/hook.py", "mine/data.csv", "env/lib/a.py"):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).touch()
         if name.startswith("env"):
             (source / "env" / "pyvenv.cfg").touch()
-    assert installed.of(python) == before
+    assert installed.fingerprint(python) == before
 
 
 @pytest.mark.parametrize("name", ["allranks/runtime", "allranks_steps"])
 def test_what_is_copied_beside_the_code_does_not_matter(name: str, venv: Path) -> None:
     source = venv.parents[1] / "source" / "src"
     (source / name).mkdir(parents=True)
-    before = installed.of(venv / "bin" / "python")
+    before = installed.fingerprint(venv / "bin" / "python")
     (source / name / "metrics.py").touch()
-    assert installed.of(venv / "bin" / "python") == before
+    assert installed.fingerprint(venv / "bin" / "python") == before
 
 
 def test_the_engine_s_own_interpreter_has_its_own_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installed.sysconfig, "get_path", lambda _: str(tmp_path))
-    before = installed.of(Path(sys.executable))
+    before = installed.fingerprint(Path(sys.executable))
     os.mkdir(tmp_path / "torch-2.8.0.dist-info")
-    assert installed.of(Path(sys.executable)) != before
+    assert installed.fingerprint(Path(sys.executable)) != before

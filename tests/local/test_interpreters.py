@@ -56,7 +56,7 @@ def test_a_virtual_environment_of_that_name_is_used(tmp_path: Path, run_steps) -
 
 
 def test_without_one_it_is_the_engines_own(tmp_path: Path) -> None:
-    found = interpreters.of_environment(registered("own:1"), str(tmp_path / "pipeline.py"))
+    found = interpreters.find(registered("own:1"), str(tmp_path / "pipeline.py"))
     assert found == Path(sys.executable)
 
 
@@ -102,11 +102,11 @@ def test_the_version_of_a_virtual_environment_is_read_without_starting_it(
     (folder / "bin/python").touch()
     if configuration is not None:
         (folder / "pyvenv.cfg").write_text(configuration)
-    found = interpreters.described(registered("own:1"), str(tmp_path / "pipeline.py"))
+    found = interpreters.describe(registered("own:1"), str(tmp_path / "pipeline.py"))
     assert (found.path, found.version, found.is_own) == (folder / "bin/python", version, False)
 
 
 def test_other_steps_run_with_the_python_of_allranks(tmp_path: Path) -> None:
-    found = interpreters.described(registered("other:1"), str(tmp_path / "pipeline.py"))
+    found = interpreters.describe(registered("other:1"), str(tmp_path / "pipeline.py"))
     assert (found.path, found.is_own) == (Path(sys.executable), True)
     assert f"of allranks, {sys.executable}" in str(found)

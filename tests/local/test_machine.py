@@ -161,7 +161,7 @@ def test_why_a_module_is_not_found(tmp_path: Path, name: str, said: str, expecte
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).touch()
     start = Start("python", "src/jobs/clean.py")
-    code, text = missing_modules.explained(name, said, Code(str(tmp_path), ""), start, Path(sys.executable))
+    code, text = missing_modules.explain(name, said, Code(str(tmp_path), ""), start, Path(sys.executable))
     assert expected in text
     assert (code == "module-in-code") is ("in the code" in text or "is a file" in text)
 

@@ -39,7 +39,7 @@ def modes(**options: str) -> dict[str, str]:
     selection = Selection(**{name: tuple(paths.split()) for name, paths in options.items()})
     found = modes_of(GRAPH, selection)
     paths = ["prepare", "notify", "tune", "tune.split", "tune.train", "tune.score", "loop[1].fit", "report"]
-    return {path: found.of(path).value for path in paths}
+    return {path: found.at(path).value for path in paths}
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_modes(
 )
 def test_a_path_that_is_no_step_is_a_problem(options: dict[str, str], found: str, fix: str) -> None:
     if not found:
-        assert not Selection.of(None, None, [])
+        assert not Selection.parse(None, None, [])
         return
     with pytest.raises(InputError) as caught:
         modes(**options)
@@ -120,10 +120,10 @@ def test_only_excludes_the_other_options() -> None:
 
 def test_a_node_without_a_mode_has_that_of_the_node_around_it() -> None:
     by_path = Modes({"loop": Mode.REUSE})
-    assert by_path.of("loop[a.b].train") is Mode.REUSE
-    assert by_path.of("looper") is Mode.RUN
+    assert by_path.at("loop[a.b].train") is Mode.REUSE
+    assert by_path.at("looper") is Mode.RUN
 
 
 def test_a_binding_to_an_input_needs_nothing() -> None:
     graph = Graph((Step("a", "true", inputs=(Input("x", "string", GraphInput("x")),)),), (Input("x", "string"),))
-    assert modes_of(graph, Selection(only=("a",))).of("a") is Mode.FRESH
+    assert modes_of(graph, Selection(only=("a",))).at("a") is Mode.FRESH

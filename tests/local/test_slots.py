@@ -22,12 +22,12 @@ def test_slots_are_given_in_the_order_of_the_queue(locks: SharedLocks) -> None:
     async def scenario() -> list[str]:
         slots, got = Slots(2, locks=locks), []
 
-        async def take(name: str, count: int) -> None:
-            async with slots.take(count):
+        async def acquire(name: str, count: int) -> None:
+            async with slots.acquire(count):
                 got.append(name)
                 await asyncio.sleep(0)
 
-        await asyncio.gather(take("a", 2), take("b", 1), take("c", 2))
+        await asyncio.gather(acquire("a", 2), acquire("b", 1), acquire("c", 2))
         return got
 
     assert asyncio.run(scenario()) == ["a", "b", "c"]
@@ -37,13 +37,13 @@ def test_a_waiter_that_gives_up_leaves_the_queue(locks: SharedLocks) -> None:
     async def scenario() -> list[str]:
         slots, got = Slots(1, locks=locks), []
 
-        async def take(name: str) -> None:
-            async with slots.take(1):
+        async def acquire(name: str) -> None:
+            async with slots.acquire(1):
                 got.append(name)
                 for _ in range(3):
                     await asyncio.sleep(0)
 
-        first, second, third = (asyncio.create_task(take(name)) for name in "abc")
+        first, second, third = (asyncio.create_task(acquire(name)) for name in "abc")
         await asyncio.sleep(0)
         second.cancel()
         await asyncio.gather(first, third)
@@ -57,15 +57,15 @@ def test_gpus_are_given_to_one_step_at_a_time(locks: SharedLocks) -> None:
         slots = Slots(8, ("0", "1", "2"), locks)
         used: set[str] = set()
 
-        async def take(count: int) -> None:
-            async with slots.take(1, count) as share:
+        async def acquire(count: int) -> None:
+            async with slots.acquire(1, count) as share:
                 assert len(share.gpus) == count
                 assert not used & set(share.gpus)
                 used.update(share.gpus)
                 await asyncio.sleep(0)
                 used.difference_update(share.gpus)
 
-        await asyncio.gather(*(take(count) for count in (1, 2, 3, 1, 1, 2)))
+        await asyncio.gather(*(acquire(count) for count in (1, 2, 3, 1, 1, 2)))
 
     asyncio.run(scenario())
 
@@ -76,7 +76,7 @@ from collections.abc import Callable
 from pathlib import Path
 from allranks.local.slots import SharedLocks, Slots
 async def hold():
-    async with Slots(2, ("0",), SharedLocks(Path(sys.argv[1]))).take(2, 1):
+    async with Slots(2, ("0",), SharedLocks(Path(sys.argv[1]))).acquire(2, 1):
         print("held", flush=True)
         sys.stdin.readline()
 asyncio.run(hold())
@@ -96,11 +96,11 @@ def test_what_another_run_has_is_waited_for(locks: SharedLocks, end: str, monkey
         async def scenario() -> None:
             slots = Slots(2, ("0",), locks, lambda: notices.append("waits"))
 
-            async def take() -> None:
-                async with slots.take(1, 1):
+            async def acquire() -> None:
+                async with slots.acquire(1, 1):
                     pass
 
-            waiting = asyncio.create_task(take())
+            waiting = asyncio.create_task(acquire())
             for _ in range(10):
                 await asyncio.sleep(0.01)
             assert not waiting.done()
@@ -118,28 +118,28 @@ def test_what_another_run_has_is_waited_for(locks: SharedLocks, end: str, monkey
 
 def test_machines_are_used_again() -> None:
     machines = Machines()
-    assert machines.take(2) == [0, 1]
-    assert machines.take(1) == [2]
-    machines.give([1])
-    assert machines.take(2) == [1, 3]
+    assert machines.acquire(2) == [0, 1]
+    assert machines.acquire(1) == [2]
+    machines.release([1])
+    assert machines.acquire(2) == [1, 3]
 
 
 def test_waiters_that_are_canceled_with_who_holds_the_slots_get_none(locks: SharedLocks) -> None:
     async def scenario() -> list[str]:
         slots, got = Slots(1, locks=locks), []
 
-        async def take(name: str) -> None:
-            async with slots.take(1):
+        async def acquire(name: str) -> None:
+            async with slots.acquire(1):
                 got.append(name)
                 await asyncio.Event().wait()
 
-        tasks = [asyncio.create_task(take(name)) for name in "ab"]
+        tasks = [asyncio.create_task(acquire(name)) for name in "ab"]
         await asyncio.sleep(0)
         for task in tasks:
             task.cancel()
         ends = await asyncio.gather(*tasks, return_exceptions=True)
         assert [type(end) for end in ends] == [asyncio.CancelledError] * 2
-        async with slots.take(1):
+        async with slots.acquire(1):
             got.append("c")
         return got
 

@@ -84,7 +84,7 @@ def test_what_a_rank_waits_for_in_its_own_process_or_its_workers(
     monkeypatch.setattr(stack_dumps, "program", lambda: "py-spy")
     monkeypatch.setattr(stack_dumps, "processes_of", lambda ranks: [(os.getpid(), 0)] * len(processes))
     monkeypatch.setattr(stack_dumps, "_dump", dump)
-    (stack,) = stack_dumps.of_ranks(make_ranks(1, 1))
+    (stack,) = stack_dumps.rank_stacks(make_ranks(1, 1))
     assert stack.waits_for.startswith(waits_for) if waits_for else not stack.waits_for
 
 
@@ -121,7 +121,7 @@ def test_what_a_rank_runs_that_has_not_started_python(
             process.stdin.write(b"x\n")
             process.stdin.flush()
             assert process.stdout.readline() == b"x\n"
-        stacks = stack_dumps.in_shells([rank])
+        stacks = stack_dumps.shell_stacks([rank])
         (tmp_path / "marker").touch()
         process.communicate()
     assert [(stack.rank, stack.command, stack.pid) for stack in stacks] == (

@@ -8,7 +8,7 @@ from unittest import mock
 from allranks.history.records import RunRecord, Status
 from allranks.plan import codec
 from allranks.scheduler import running
-from allranks.scheduler.ledger import Firing, Ledger, SchedulesPlace
+from allranks.scheduler.ledger import Firing, Ledger, SchedulerPaths
 from allranks.scheduler.reading import read
 from allranks.workspace import Workspace
 
@@ -29,7 +29,7 @@ def nightly() -> JobSchedule:
 """
 
 
-def fire(place: SchedulesPlace, day: int) -> tuple[list[str], str]:
+def fire(place: SchedulerPaths, day: int) -> tuple[list[str], str]:
     """Carry out a firing. Return the plans that ran, and the reason where it failed."""
     plans: list[str] = []
 
@@ -48,7 +48,7 @@ def fire(place: SchedulesPlace, day: int) -> tuple[list[str], str]:
 
 def test_a_firing_has_the_secrets_that_the_ledger_lacks(tmp_path: Path) -> None:
     (tmp_path / "nightly.py").write_text(DECLARED)
-    place = SchedulesPlace(Workspace(tmp_path / ".allranks"))
+    place = SchedulerPaths(Workspace(tmp_path / ".allranks"))
     place.make()
     read(place, tmp_path / "nightly.py")
     holders = [path for path in place.workspace.root.rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()]

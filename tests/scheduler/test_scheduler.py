@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from allranks.errors import InputError
-from allranks.scheduler.ledger import CREATED, Firing, Ledger, SchedulesPlace
+from allranks.scheduler.ledger import CREATED, Firing, Ledger, SchedulerPaths
 from allranks.scheduler.running import CANCELED
 from allranks.scheduler.scheduler import Clock, Event, Scheduler
 from allranks.schedules.finding import Schedule
@@ -44,7 +44,7 @@ class Stage(Clock):
     """A scheduler's world: its clock, its runs, and what it said."""
 
     def __init__(self, folder: Path, length: float = 0.1) -> None:
-        self.place = SchedulesPlace(Workspace(folder))
+        self.place = SchedulerPaths(Workspace(folder))
         self.place.make()
         self.time = T0
         self.length = timedelta(hours=length)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from allranks_lab.verification.anonymous import anonymous, described, longest_first
+from allranks_lab.verification.anonymous import anonymous, describe, longest_first
 
 NAMES = longest_first({"contoso": "workspace", "contoso-rg": "resource group", "me": "user", "10.1.0.4": "address 0"})
 
@@ -52,7 +52,7 @@ def test_what_identifies_is_replaced_and_nothing_else(text: str, shown: str | No
     ],
 )
 def test_the_value_of_an_unknown_variable_is_described(value: str, shown: str) -> None:
-    assert described(value) == shown
+    assert describe(value) == shown
 
 
 @pytest.mark.parametrize("text", ["a" * 64_000, "a.a-" * 16_000 + "@", "a-" * 32_000])

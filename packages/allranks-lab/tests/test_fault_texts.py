@@ -8,7 +8,7 @@ from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
 from allranks.plan.graph import Graph, Plan, Step
 from allranks_lab.faults.faults import NEVER, Fault, RandomFaults, read
-from allranks_lab.faults.targets import resolved
+from allranks_lab.faults.targets import resolve
 
 TRAIN = Step("train", "true", distribution=PyTorch(2), instance_count=2)
 PLAN = Plan("plan", Graph((Step("prepare", "true"), TRAIN)))
@@ -54,16 +54,16 @@ def test_a_fault_as_text(text: str, fault: Fault | RandomFaults) -> None:
 )
 def test_a_fault_that_cannot_happen(text: str, found: str, hint: str) -> None:
     with pytest.raises(InputError) as error:
-        resolved([text], PLAN)
+        resolve([text], PLAN)
     (problem,) = error.value.problems
     assert (problem.where, problem.found) == (f"--fault {text}", found)
     assert hint in f"{problem.expected} {problem.fix}"
 
 
 def test_random_faults_follow_from_their_seed() -> None:
-    faults = resolved(["random:count=20,seed=7,steps=100"], PLAN)
-    assert faults == resolved(["random:count=20,seed=7,steps=100"], PLAN)
-    assert faults != resolved(["random:count=20,seed=8,steps=100"], PLAN)
+    faults = resolve(["random:count=20,seed=7,steps=100"], PLAN)
+    assert faults == resolve(["random:count=20,seed=7,steps=100"], PLAN)
+    assert faults != resolve(["random:count=20,seed=8,steps=100"], PLAN)
     moments = [fault.step or 0 for fault in faults]
     assert moments == sorted(set(moments))
     assert {(fault.rank or 0) < 4 and (fault.instance or 0) < 2 for fault in faults} == {True}

@@ -28,7 +28,7 @@ Runner = Callable[..., RunRecord]
 # Each rank ends only if one has saved before.
 SCRIPT = """
 import os, pathlib, signal, sys, time
-from allranks_lab.faults.in_rank import reached
+from allranks_lab.faults.in_rank import report_step
 
 folder = pathlib.Path(sys.argv[1])
 with open(folder / f"starts_{os.environ['RANK']}", "a") as file:
@@ -42,7 +42,7 @@ if "save" in sys.argv:
         (folder / f"saved_{os.environ['RANK']}").touch()
         sys.exit(143)
     signal.signal(signal.SIGTERM, save)
-reached(1)
+report_step(1)
 time.sleep(1000)
 """
 
@@ -81,13 +81,13 @@ def test_an_evicted_instance(tmp_path: Path, kind: str, run_steps: Runner) -> No
 # All ranks end together, as when they have saved a checkpoint.
 ENDS = """
 import pathlib, signal, sys, time
-from allranks_lab.faults.in_rank import reached
+from allranks_lab.faults.in_rank import report_step
 
 saved = pathlib.Path(sys.argv[1], "saved")
 if saved.exists():
     sys.exit()
 signal.signal(signal.SIGTERM, lambda *_: saved.touch())
-reached(1)
+report_step(1)
 while not saved.exists():
     time.sleep(0.01)
 sys.exit(143)
@@ -104,12 +104,12 @@ def test_an_evicted_instance_under_mpirun(tmp_path: Path, run_steps: Runner) -> 
 
 STEPS = """
 import os, pathlib, sys
-from allranks_lab.faults.in_rank import reached
+from allranks_lab.faults.in_rank import report_step
 
 for step in range(1, 8):
     with open(pathlib.Path(sys.argv[1], os.environ["RANK"]), "a") as file:
         file.write(f"{step} ")
-    reached(step)
+    report_step(step)
 """
 
 
@@ -142,12 +142,12 @@ def test_the_training_steps_of_a_script_that_reports_none(tmp_path: Path, run_st
 
 ELASTIC = """
 import os, pathlib, sys, time
-from allranks_lab.faults.in_rank import reached
+from allranks_lab.faults.in_rank import report_step
 
 starts = pathlib.Path(sys.argv[1], os.environ["RANK"])
 with open(starts, "a") as file:
     file.write(os.environ["WORLD_SIZE"])
-reached(1)
+report_step(1)
 if os.environ["WORLD_SIZE"] in sys.argv[2] or len(starts.read_text()) == 1:
     time.sleep(1000)
 """
@@ -238,12 +238,12 @@ def test_a_slow_rank_and_a_slow_start(tmp_path: Path, run_steps: Runner) -> None
 
 HANG = """
 import os
-from allranks_lab.faults.in_rank import reached
+from allranks_lab.faults.in_rank import report_step
 
-reached(1)
+report_step(1)
 print("after the first step")
 if os.environ["RANK"] == "0":
-    reached(2)
+    report_step(2)
 """
 
 
@@ -256,7 +256,7 @@ def test_a_rank_that_hangs(tmp_path: Path, run_steps: Runner) -> None:
 
 MACHINE = """
 import os, pathlib, socket, sys, time
-from allranks_lab.faults.in_rank import reached
+from allranks_lab.faults.in_rank import report_step
 
 if os.environ["RANK"] == "0":
     connection, _ = socket.create_server((os.environ["MASTER_ADDR"], 5999)).accept()
@@ -283,18 +283,18 @@ def sent():
     return "late" if time.monotonic() - start >= 0.2 else "at once"
 
 
-reached(1)
+report_step(1)
 print(sent())
 (folder / "first").write_text("first")
-reached(2)
+report_step(2)
 try:
     (folder / "second").write_text("second")
 except OSError as error:
     print(error.strerror, (folder / "first").read_text())
-reached(3)
+report_step(3)
 connection.settimeout(0.5)
 print(sent())
-reached(4)
+report_step(4)
 bytearray(1 << 28)
 """
 

@@ -21,7 +21,7 @@ from allranks.errors import InputError, Problem
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord
 from allranks.local import engine, stop_signals
-from allranks.local.data.inputs import provided
+from allranks.local.data.inputs import fetch_data
 from allranks.local.options import Options
 from allranks.local.selection import Selection
 from allranks.plan import codec
@@ -75,7 +75,7 @@ def start(plan: Plan, workspace: Workspace, options: Options, *, detached: bool 
     Raise InputError if the run cannot start here, EngineError if the engine fails.
     """
     # A download may take long, so this process does it, whose output the caller sees.
-    plan, _ = provided(plan, workspace, offline=options.offline, sample=options.sample)
+    plan, _ = fetch_data(plan, workspace, offline=options.offline, sample=options.sample)
     errors = tempfile.TemporaryFile(prefix="allranks-")  # noqa: SIM115  # it is read when the engine has ended
     process = subprocess.Popen(
         [sys.executable, "-m", "allranks.api.engine_process", *([_DETACHED] if detached else [])],

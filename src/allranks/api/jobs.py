@@ -13,7 +13,7 @@ from allranks.checks import Findings
 from allranks.checks.plan import findings
 from allranks.errors import InputError, Level, Problem
 from allranks.history import registered
-from allranks.local import capacity, gpus, realised, requirements
+from allranks.local import capacity, environments, gpus, requirements
 from allranks.local.options import DEFAULTS, Options
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.graph import Plan
@@ -108,8 +108,8 @@ def _found(plan: Plan | InputError) -> Iterator[Problem]:
     of_plan = findings(plan)
     yield from of_plan.found
     # Do not report an impossible count a second time.
-    lacking = requirements.of_machine(plan, is_possible=not (of_plan.errors or of_plan.machine))
-    lacking += gpus.problems(plan, gpus.AUTO, gpus.found(os.environ))
+    lacking = requirements.machine_problems(plan, is_possible=not (of_plan.errors or of_plan.machine))
+    lacking += gpus.problems(plan, gpus.AUTO, gpus.find(os.environ))
     yield from (replace(problem, level=Level.MACHINE) for problem in lacking)
     yield from (replace(problem, level=Level.WARNING) for problem in capacity.warnings(plan))
 
@@ -133,7 +133,7 @@ def read(
     """
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
         plan = _read(job, texts_of(inputs), Path(snapshots), workspace)
-        plan, differences = realised.with_interpreters(plan, options.environment, report)
+        plan, differences = environments.with_interpreters(plan, options.environment, report)
         warn((*requirements.require(plan), *differences))
         workspace.make()
         return snapshot.save(plan, workspace.snapshots)

@@ -9,7 +9,7 @@ from allranks.history import secret_values, stored
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord
 from allranks.images.realise import HOST
-from allranks.local import engine, realised, requirements
+from allranks.local import engine, environments, requirements
 from allranks.local.options import Options
 from allranks.plan.graph import Plan
 from allranks.plan.reader import settings as plan_settings
@@ -50,7 +50,7 @@ def resume(
     else:
         before = engine.stored_plan(record, workspace)
         # Its interpreters may have been removed; one that is made again has the same path.
-        realised.with_interpreters(before, HOST, report)
+        environments.with_interpreters(before, HOST, report)
         warn(requirements.warnings(before))
     return engine.resume(record.id, workspace, options, observer, plan)
 
@@ -76,8 +76,8 @@ def rerun(
     if latest_code:
         plan, texts = _latest_plan(record, inputs or {}, workspace, options, warn, report)
     else:
-        before = engine.stored_plan(record, workspace, inputs or {})
-        plan, differences = realised.with_interpreters(plan_settings.with_inputs(before, inputs or {}), HOST, report)
+        plan = engine.stored_plan(record, workspace, inputs or {})
+        plan, differences = environments.with_interpreters(plan_settings.with_inputs(plan, inputs or {}), HOST, report)
         warn((*differences, *requirements.require(plan)))
         texts = {**record.settings, **(inputs or {})}
     options = replace(options, target=record.target, settings=texts)
@@ -97,5 +97,5 @@ def _latest_plan(
         found = "its job was not read from a file, so its latest code cannot be read"
         raise InputError(Problem(f"run {record.id}", found, "a run of a file", "start the job again"))
     texts = {**secret_values.settings_of(record, inputs), **inputs}
-    options = replace(options, environment=realised.option_of(engine.stored_plan(record, workspace, inputs)))
+    options = replace(options, environment=environments.used_option(engine.stored_plan(record, workspace, inputs)))
     return jobs.read(record.target, texts, workspace, options, report=report, warn=warn), texts

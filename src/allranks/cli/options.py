@@ -365,7 +365,7 @@ class SelectionOptions:
         """Return the selection. Raise InputError for options that contradict each other."""
         from allranks.local.selection import Selection  # as long as the options of a run
 
-        return Selection.of(self.start, self.only, self.until)
+        return Selection.parse(self.start, self.only, self.until)
 
 
 def chosen_components(folder: Path | None, library: bool) -> Path | None:

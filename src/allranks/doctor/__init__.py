@@ -1,4 +1,4 @@
-"""Every launch of every stack: its distribution, its command, and its possible layouts; and a trial that runs it with
+"""The launches of every stack, each with its distribution, command and possible layouts. A trial runs one of them with
 the local engine and checks the result."""
 
 from __future__ import annotations
@@ -75,25 +75,25 @@ class Launch:
     """One way to start a stack's ranks.
 
     stacks:  the required stacks; the launch demonstrates the first
-    by:      a key of DISTRIBUTIONS
-    command: with {nodes} and {each} for the layout's two numbers, and {rank} for the variable of the instance's rank
+    distribution_key: a key of DISTRIBUTIONS
+    command: the command line, with the placeholders {nodes}, {each} and {rank}
     layouts: the possible layouts
-    reporting_ranks: returns how many ranks print their place; default: all
+    reporting_ranks: returns the number of ranks that print their result; default: all
     """
 
     name: str
     stacks: tuple[Stack, ...]
-    by: str
+    distribution_key: str
     command: str
     layouts: tuple[Layout, ...] = LAYOUTS
     reporting_ranks: Callable[[Layout], int] = lambda layout: layout.world_size
 
     def distribution(self, layout: Layout) -> Distribution:
-        return DISTRIBUTIONS[self.by](layout)
+        return DISTRIBUTIONS[self.distribution_key](layout)
 
     def command_for(self, layout: Layout) -> str:
         """Return the command that runs on every instance."""
-        rank = "$OMPI_COMM_WORLD_RANK" if self.by == "mpi/node" else "$NODE_RANK"
+        rank = "$OMPI_COMM_WORLD_RANK" if self.distribution_key == "mpi/node" else "$NODE_RANK"
         each = layout.process_count_per_instance
         return self.command.format(nodes=layout.instance_count, each=each, rank=rank)
 
@@ -152,10 +152,10 @@ TIMEOUT = 240.0
 
 
 def run_trial(launch: Launch, layout: Layout, kind: str, workspace: Workspace, project: Path) -> str:
-    """Return what is wrong with the launch. Return an empty text if all ranks are distinct, world size and local ranks
-    are right, the stack's own all-reduce is correct, and every rank ended with 0.
+    """Run a launch on a layout, and return a description of its failure. Return "" if all ranks are distinct, world
+    size and local ranks are correct, the stack's own all-reduce is correct, and every rank exited with 0.
 
-    kind:    of the instances: auto, rack or loopback
+    kind:    the kind of instances: auto, rack or loopback
     project: the folder with the virtual environments of stacks that have their own
     """
     step = Step(
@@ -175,8 +175,8 @@ def run_trial(launch: Launch, layout: Layout, kind: str, workspace: Workspace, p
 
 
 def _import_folder(workspace: Workspace) -> Path:
-    """Return a folder from which only allranks can be imported: next to an installed allranks are other packages, and
-    the stack has its own versions of them."""
+    """Return a folder that contains only the package allranks. An installed allranks is beside other packages, of which
+    the stack has its own versions."""
     folder = workspace.root / "imports"
     folder.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):
@@ -189,18 +189,18 @@ def _failure(record: RunRecord, layout: Layout, world_size: int) -> str:
     if record.status is not Status.COMPLETED:
         tail = "\n".join(step.verdict.tail) if step.verdict else ""
         return f"{step.verdict.reason if step.verdict else record.status}\n{tail}"
-    places = sorted(_places(step.ranks), key=lambda place: int(place["rank"]))
+    results = sorted(_results(step.ranks), key=lambda result: int(result["rank"]))
     total = sum(range(1, world_size + 1))
     expected = [
         {"rank": rank, "world_size": world_size, "local_rank": layout.local_rank(rank), "total": total}
         for rank in range(world_size)
     ]
-    return "" if places == expected else f"found {places}, expected {expected}"
+    return "" if results == expected else f"found {results}, expected {expected}"
 
 
-def _places(ranks: list[RankRecord]) -> list[dict[str, float]]:
+def _results(ranks: list[RankRecord]) -> list[dict[str, float]]:
     return [
         json.loads(text)
         for rank in ranks
-        for text in re.findall(r"place (\{.*?\})", Path(rank.log).read_text(encoding="utf-8", errors="replace"))
+        for text in re.findall(r"result (\{.*?\})", Path(rank.log).read_text(encoding="utf-8", errors="replace"))
     ]

@@ -6,8 +6,8 @@ import os
 import sys
 
 SOURCE = os.path.realpath(f"{__file__}/../../..")
-"""The folder that contains the package `allranks`: of an installed one, site-packages. There, a package may have the
-name of a module of the standard library, which comes first."""
+"""The folder that contains the package `allranks`; site-packages if it is installed. It must be the last one searched,
+because a package in it may have the name of a module of the standard library."""
 
 _BOOT = "import sys; sys.path.append(sys.argv.pop(1)); from allranks.local.{} import {} as run; run(*sys.argv[1:])"
 

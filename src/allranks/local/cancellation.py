@@ -22,9 +22,9 @@ LOOK = 0.05
 
 
 def cancel_run(workspace: Workspace, run: str, *, at_once: bool = False, patience: float = PATIENCE) -> bool:
-    """Ask the engine of a run to end it, and wait. Return whether it ended in time.
+    """Ask the engine of a run to end it, and wait. Return False if it did not end in time.
 
-    run:     its id
+    run:     the id of the run
     at_once: whether to kill the ranks without a grace period
 
     Raise InputError if no process on this machine executes the run.
@@ -36,9 +36,9 @@ def cancel_run(workspace: Workspace, run: str, *, at_once: bool = False, patienc
 
 
 def cancel_nodes(workspace: Workspace, run: RunRecord, paths: Sequence[str], *, at_once: bool = False) -> bool:
-    """Ask the engine of a run to cancel nodes, and wait until it has read the request. Return whether it did in time.
+    """Ask the engine of a run to cancel nodes, and wait until it has read the request. Return False on a time-out.
 
-    paths:   of the nodes, as in their records. Everything inside a canceled node is canceled too.
+    paths:   the paths of the nodes, as in their records. Everything inside a canceled node is canceled too.
     at_once: whether to kill the ranks without a grace period
 
     Raise InputError if no process on this machine executes the run.
@@ -55,12 +55,12 @@ def cancel_nodes(workspace: Workspace, run: RunRecord, paths: Sequence[str], *, 
                 raise
             if not wait_until(lambda: not store.has_cancellations(run.id) or locks.holder(folder) is None):
                 return False
-        store.cancellations(run.id)  # remove them if the run has ended meanwhile
+        store.cancellations(run.id)  # remove them if the run has just ended
     return True
 
 
 def wait_until(condition: Callable[[], bool], patience: float = PATIENCE) -> bool:
-    """Wait for a condition. Return whether it became true in time."""
+    """Wait until a condition is true. Return False on a time-out."""
     end = time.monotonic() + patience
     while not condition():
         if time.monotonic() > end:
@@ -85,10 +85,10 @@ def _signal(folder: Path, *numbers: signal.Signals) -> None:
     try:
         # Process ids are reused. The engine is the process that has the lock file open while the lock is held.
         if not _has_open(holder.pid, folder / locks.NAME) or locks.holder(folder) != holder:
-            found += ", and is another user's or on another machine"
-            raise InputError(Problem(where, found, "an engine of yours on this machine", "end it where it was started"))
+            found += ", which belongs to another user or another machine"
+            raise InputError(Problem(where, found, "your engine on this machine", "end it where it was started"))
         if not _catches(holder.pid, signal.SIGUSR1):
-            found += " on a thread that gets no signals"
+            found += " on a thread that cannot handle signals"
             raise InputError(Problem(where, found, "", f"end the process: kill {holder.pid}"))
         for number in numbers:
             if process is None:

@@ -30,7 +30,7 @@ def machine_memory() -> int:
 def control_group_limits(text: str, root: Path) -> list[int]:
     """Return the memory limits of the control group (version 2) of a process and of those around it, in bytes.
 
-    text: its /proc/PID/cgroup
+    text: the content of the process's /proc/PID/cgroup
     root: where the control groups are mounted
     """
     limits = []
@@ -61,7 +61,7 @@ def size_memory(name: str) -> int | None:
 
 
 SMALLEST_RANK = 4 << 20
-"""Bytes that a rank needs at least: those of its shell."""
+"""Minimum bytes of a rank: those of its shell."""
 
 SMALLEST_INSTANCE = 12 << 20
 """Bytes of an instance's agent, a Python process."""
@@ -70,7 +70,7 @@ TORCH_RANK = 250 << 20
 """Bytes of a rank that has imported torch for the CPU and initialized a process group."""
 
 MANY_RANKS_PER_CORE = 16
-"""With more, ranks often wait longer for each other than the time-outs of their launchers allow."""
+"""Ranks per core above which they often wait longer for each other than the time-outs of their launchers allow."""
 
 RESERVED_PROCESSES = 64
 """Processes reserved for this user's other programs."""
@@ -84,7 +84,7 @@ def problems(plan: Plan) -> Iterator[Problem]:
         needed = _smallest(instances, ranks)
         if needed > memory:
             found = f"{instances:,} instances with {ranks:,} ranks; without any library they need {_gb(needed)}"
-            yield _problem(path, step, found, f"what fits into {_gb(memory)}, the memory of this machine")
+            yield _problem(path, step, found, f"at most {_gb(memory)}, the memory of this machine")
         elif instances + ranks > most - RESERVED_PROCESSES:
             found = f"{instances:,} instances with {ranks:,} ranks, each of them a process"
             yield _problem(path, step, found, f"fewer than {most:,}, the number of processes that this user may have")
@@ -102,7 +102,7 @@ def warnings(plan: Plan) -> Iterator[Problem]:
             yield _problem(path, step, found, f"at most {MANY_RANKS_PER_CORE} on each, or time-outs may be too short")
         if ranks > 1 and ranks * TORCH_RANK > memory:
             found = f"{ranks:,} ranks need {_gb(ranks * TORCH_RANK)} if they import torch"
-            yield _problem(path, step, found, f"what fits into {_gb(memory)}, the memory of this machine")
+            yield _problem(path, step, found, f"at most {_gb(memory)}, the memory of this machine")
 
 
 def most_processes() -> int:

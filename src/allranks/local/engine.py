@@ -21,9 +21,9 @@ from allranks.history.recorder import RunRecorder
 from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.history.store import Store
 from allranks.local import gpus, stop_signals
-from allranks.local.data.inputs import provided
-from allranks.local.executor import renewed
-from allranks.local.nodes.sweep import settled_trials
+from allranks.local.data.inputs import fetch_data
+from allranks.local.executor import initial_record
+from allranks.local.nodes.sweep import finished_trials
 from allranks.local.options import AUTO, Options
 from allranks.local.run_context import RunContext
 from allranks.local.run_execution import RunExecution, inputs_of
@@ -56,10 +56,10 @@ def run(
     if the disk is full.
     """
     with stop_signals.raised():
-        plan, notes = provided(plan, workspace, offline=options.offline, sample=options.sample)
+        plan, notes = fetch_data(plan, workspace, offline=options.offline, sample=options.sample)
         modes = modes_of(plan.graph, options.selection)
         record = _new_record(plan, workspace, options)
-        filled = _filled(plan, record)
+        filled = _fill(plan, record)
         record.inputs = {name: text for name, text in inputs_of(filled).items() if text is not None}
         hidden = plan_secrets.hidden(codec.dumps(plan))
 
@@ -67,9 +67,9 @@ def run(
             secret_values.save(Path(record.folder), {**hidden.values, **secret_values.of_settings(options.settings)})
             store.add_run(record, hidden.plan)
 
-        with _opened(workspace, record.id) as store:
+        with _open(workspace, record.id) as store:
             recorder = RunRecorder(record, store, observer, hidden.known)
-            context = RunContext(filled, record, workspace, options, recorder, gpus.found(os.environ), modes, origin)
+            context = RunContext(filled, record, workspace, options, recorder, gpus.find(os.environ), modes, origin)
             return RunExecution(context, store, notes).execute({}, save)
 
 
@@ -109,9 +109,9 @@ def require_resumable(record: RunRecord) -> None:
 
 
 def stored_plan(record: RunRecord, workspace: Workspace, replaced: Container[str] = ()) -> Plan:
-    """Return the plan of a run, with its secrets. Raise InputError if one is gone.
+    """Return the plan of a run, with its secrets. Raise InputError if a secret is missing.
 
-    replaced: names of inputs that get new values, so that their secrets are not needed
+    replaced: names of inputs with new values, whose stored secrets are not needed
     """
     secrets_of_plan = secret_values.load(Path(record.folder))
     with Store(workspace.database, reads=True) as store:
@@ -132,31 +132,31 @@ def resume(
     Raise InputError if there is no such run, it is complete, or another process executes it. Otherwise raise as `run`
     does.
     """
-    # Raises InputError if there is none, and creates no workspace.
+    # Raises InputError if the run does not exist, without creating a workspace.
     existing = stored.run(workspace, run_id)
     require_local(existing)
-    with stop_signals.raised(), _opened(workspace, existing.id) as store:
+    with stop_signals.raised(), _open(workspace, existing.id) as store:
         record = store.run(existing.id)
         store.load_usage(record)  # for the page
         require_resumable(record)
         if options.instances == AUTO:
             options = replace(options, instances=record.instances)
         if latest is not None:
-            latest, _ = provided(latest, workspace, offline=options.offline)
+            latest, _ = fetch_data(latest, workspace, offline=options.offline)
             return _continue(record, latest, workspace, store, options, observer)
         text = plan_secrets.restored(store.plan(record.id), secret_values.load(Path(record.folder)))
         plan, known = codec.loads(text), plan_secrets.hidden(text).known
-        plan, _ = provided(plan, workspace, offline=options.offline)
+        plan, _ = fetch_data(plan, workspace, offline=options.offline)
         record.ended = None
         decisions = store.decisions(record.id)
-        settled = settled_trials(record.steps, decisions)
+        settled = finished_trials(record.steps, decisions)
         for step in record.steps:
             if step.name not in settled:
                 # The last node runs after the others of this execution too.
                 _reset(step, again=step.name == plan.graph.last)
-        filled = _filled(plan, record)
+        filled = _fill(plan, record)
         recorder = RunRecorder(record, store, observer, known)
-        context = RunContext(filled, record, workspace, options, recorder, gpus.found(os.environ))
+        context = RunContext(filled, record, workspace, options, recorder, gpus.find(os.environ))
 
         def save() -> None:
             # Other processes must see immediately that failed steps run again.
@@ -166,7 +166,7 @@ def resume(
         return RunExecution(context, store).execute(decisions, save)
 
 
-def _filled(plan: Plan, record: RunRecord) -> Plan:
+def _fill(plan: Plan, record: RunRecord) -> Plan:
     triggered = record.created if record.trigger_time is None else record.trigger_time
     return values.filled(plan, record.job_name or record.id, triggered)
 
@@ -174,16 +174,16 @@ def _filled(plan: Plan, record: RunRecord) -> Plan:
 def _continue(
     record: RunRecord, plan: Plan, workspace: Workspace, store: Store, options: Options, observer: Observer | None
 ) -> RunRecord:
-    """Execute every node of a new version of a run's plan. Results that are still valid are kept."""
+    """Execute every node of a new version of a run's plan. Reuse results that are still valid."""
     folder = Path(record.folder)
     earlier = replace(record, steps=record.steps)
-    record.steps = [renewed(fresh, earlier) for fresh in graph_records(plan.graph, folder)]
+    record.steps = [initial_record(fresh, earlier) for fresh in graph_records(plan.graph, folder)]
     record.ended, record.settings = None, dict(options.settings)
-    filled = _filled(plan, record)
+    filled = _fill(plan, record)
     record.inputs = {name: text for name, text in inputs_of(filled).items() if text is not None}
     hidden = plan_secrets.hidden(codec.dumps(plan))
     recorder = RunRecorder(record, store, observer, hidden.known)
-    context = RunContext(filled, record, workspace, options, recorder, gpus.found(os.environ), earlier=earlier)
+    context = RunContext(filled, record, workspace, options, recorder, gpus.find(os.environ), earlier=earlier)
 
     def save() -> None:
         secret_values.save(folder, {**hidden.values, **secret_values.of_settings(options.settings)})
@@ -206,7 +206,7 @@ def _reset(step: StepRecord, *, again: bool) -> None:
 
 
 @contextlib.contextmanager
-def _opened(workspace: Workspace, run_id: str) -> Iterator[Store]:
+def _open(workspace: Workspace, run_id: str) -> Iterator[Store]:
     """Open the store, and hold the run's lock, for the duration of the block."""
     SharedLocks().check()
     try:
@@ -226,7 +226,7 @@ def _opened(workspace: Workspace, run_id: str) -> Iterator[Store]:
 
 
 def _full_disk(workspace: Workspace, run_id: str, error: OSError) -> str:
-    """Return what could not be written, and which step of the run has written most."""
+    """Describe the file that could not be written, and the step of the run that has written most."""
     text = f"no space left on the disk of {workspace.root}"
     if error.filename:
         text += f" for {os.path.relpath(os.fsdecode(error.filename), workspace.root)}"

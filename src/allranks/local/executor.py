@@ -25,7 +25,7 @@ from allranks.history import records
 from allranks.history.node_records import iteration_record, node_record
 from allranks.history.records import Point, RunRecord, Status, StepRecord, Verdict
 from allranks.local.nodes import RUNNERS
-from allranks.local.nodes.pipeline import outcome_of
+from allranks.local.nodes.pipeline import condition_outcome
 from allranks.local.run_context import RunContext
 from allranks.local.scope import Scope
 from allranks.local.selection import Mode
@@ -35,7 +35,7 @@ from allranks.plan.ports import NodeOutput, needed_nodes
 from allranks.plan.walk import is_within
 
 WAITED_SECONDS = 0.001
-"""A step that gets its slots later than this has waited for them."""
+"""A step that waited longer than this for its slots is logged as having waited."""
 
 _log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class StepRunner(Protocol):
         """Cancel all running steps, because a failed one ends the run."""
 
     async def curve(self, record: StepRecord, metric: str) -> Sequence[Point]:
-        """Return what a running step has logged of a metric so far."""
+        """Return the values of a metric that a running step has logged so far."""
 
 
 class Executor:
@@ -71,7 +71,7 @@ class Executor:
         slots: Slots,
         decisions: Mapping[tuple[str, str], str] = MappingProxyType({}),
     ) -> None:
-        """decisions: of nodes, from before the run was resumed"""
+        """decisions: the decisions of nodes from before the run was resumed"""
         self.recorder = context.recorder
         self.stopped = False
         self._context = context
@@ -140,7 +140,7 @@ class Executor:
         states = {
             scope.records[node.name].status
             for node in graph.nodes
-            if self._modes.of(scope.path_of(node)) is not Mode.EXCLUDED
+            if self._modes.at(scope.path_of(node)) is not Mode.EXCLUDED
         }
         if Status.FAILED in states:
             return Status.FAILED
@@ -148,12 +148,12 @@ class Executor:
 
     async def run_step(self, scope: Scope, step: Step, record: StepRecord) -> None:
         """Run a step's command, with retries, or reuse an earlier result, which needs no slots."""
-        if await self._steps.reuse(scope, step, record, self._modes.of(record.name)):
+        if await self._steps.reuse(scope, step, record, self._modes.at(record.name)):
             return
         ready = time.monotonic()
         if not (self.stopped or self.is_canceled(record.name)):
             with contextlib.suppress(WithdrawnError):
-                async with self._slots.take(ranks(step), self._context.gpus_of(step), record.name) as share:
+                async with self._slots.acquire(ranks(step), self._context.gpus_of(step), record.name) as share:
                     if (seconds := time.monotonic() - ready) > WAITED_SECONDS:
                         _log.info("waited for slots", extra={"node": record.name, "seconds": round(seconds, 6)})
                     for retries_left in range(self._context.options.retries, -1, -1):
@@ -208,7 +208,7 @@ class Executor:
         record = self._earlier.get(path)
         if record is None:
             fresh = node_record(node, path, (f"{scope.path}{name}" for name in needs), self._folder)
-            record = renewed(fresh, self._context.earlier)
+            record = initial_record(fresh, self._context.earlier)
             self.recorder.added(record)
         scope.records[node.name] = record
 
@@ -245,8 +245,8 @@ class Executor:
             return Status.CANCELED
         is_last = node.name == scope.graph.last
         if is_last and self._stopped_by_failure:
-            self.stopped = False  # no other node is left
-        if self.stopped or self._modes.of(scope.path_of(node)) is Mode.EXCLUDED:
+            self.stopped = False  # this node is the last one
+        if self.stopped or self._modes.at(scope.path_of(node)) is Mode.EXCLUDED:
             return Status.NOT_STARTED
         if is_last:
             return None
@@ -257,7 +257,7 @@ class Executor:
                 return Status.SKIPPED
             if condition.status is not Status.COMPLETED:
                 return Status.NOT_STARTED
-            if outcome_of(self, condition) is not expected:
+            if condition_outcome(self, condition) is not expected:
                 return Status.SKIPPED
         needed = [records[name].status for name in scope.graph.needs(node) if name in records]
         if any(status not in (Status.COMPLETED, Status.SKIPPED) for status in needed):
@@ -276,13 +276,13 @@ def ranks(step: Step) -> int:
     return step.instance_count * processes_per_instance(step.distribution)
 
 
-def renewed(fresh: StepRecord, earlier: RunRecord | None) -> StepRecord:
-    """Return the initial record of a node. If the node was in the run before, its attempts are counted on.
+def initial_record(fresh: StepRecord, earlier: RunRecord | None) -> StepRecord:
+    """Return the initial record of a node. If the node was in the run before, the count of its attempts continues.
 
     earlier: the run as it was before it continued with the latest code; None for any other run
 
     The outputs of a completed step are never overwritten, because other runs may reuse them: its next attempt has its
-    own folder. A step that did not complete finds its files in place, as after an eviction.
+    own folder. A step that did not complete starts again with its files in place, as after an eviction.
     """
     before = None if earlier is None else earlier.find(fresh.name)
     if before is None or before.kind != "command" or not before.ranks:

@@ -1,6 +1,6 @@
 """Ask running ranks for the recordings of torch's Flight Recorder, and read those of ranks that have ended.
 
-Ranks that were forked from a fork server answer, and so do the workers of a launcher among them. Cold ranks do not.
+Only ranks that were forked from a fork server answer, including the workers of a launcher. Cold ranks do not.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from allranks.verdict.collectives import Recording
 from allranks.verdict.rank_stack import Frame, Stack
 
 PATIENCE, AGAIN = 1.0, 0.5
-"""Seconds that ranks have to answer, and those that have not answered before. It takes them milliseconds."""
+"""Seconds for ranks to answer, and for ranks that did not answer before. An answer takes milliseconds."""
 
 _PAUSE = 0.01
 
 
 def ask(reports: Mapping[int, Path], silent: Collection[int] = ()) -> list[int]:
-    """Let the running ranks write their recordings. Return those that do not answer: no thread of theirs runs.
+    """Ask the running ranks to write their recordings. Return those that do not answer: none of their threads runs.
 
     reports: the report files of the ranks
     silent:  the ranks that did not answer the last time
@@ -47,7 +47,7 @@ def ask(reports: Mapping[int, Path], silent: Collection[int] = ()) -> list[int]:
 
 
 def read(reports: Mapping[int, Path], *, last: bool = False) -> list[Recording]:
-    """Return the newest recordings of the ranks. last: of their last calls only, in a third of the time"""
+    """Return the newest recordings of the ranks. last: whether to read only the last calls, in a third of the time"""
     found = (collectives.read(*file, last=last) for file in _files(reports, RECORDING))
     return [recording for recording in found if recording is not None]
 
@@ -63,15 +63,15 @@ def stacks(reports: Mapping[int, Path]) -> list[Stack]:
 
 
 def remove(reports: Mapping[int, Path]) -> None:
-    """Remove the files of all ranks, which have ended."""
+    """Remove the files of all ranks. Call it when they have ended."""
     for suffix in (REQUEST, RECORDING, STACK):
         for path, _, _ in _files(reports, suffix):
             path.unlink(missing_ok=True)
 
 
 def _files(reports: Mapping[int, Path], suffix: str) -> list[tuple[Path, int, int | None]]:
-    """Return the files with a suffix in the order of ranks, each with the rank that wrote it, and the rank that has
-    launched this one, or None. A folder lists them in any order, in memory in that of their creation."""
+    """Return the files with a suffix in the order of ranks, each with the rank that wrote it and, or None, the rank
+    that launched that one. Folders list files in any order, and in memory in the order of creation."""
     by_name = {report.name: rank for rank, report in reports.items()}
     found = []
     for folder in {report.parent for report in reports.values()}:

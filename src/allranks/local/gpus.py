@@ -23,7 +23,7 @@ SHARE = "share"
 _SECONDS = 20
 
 
-def found(environ: Mapping[str, str]) -> tuple[str, ...]:
+def find(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the CUDA names of the GPUs that the engine may use: those in CUDA_VISIBLE_DEVICES, else all that the
     driver lists. Return an empty list without a working driver."""
     if VARIABLE in environ:
@@ -41,7 +41,7 @@ def found(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 @cache
 def driver_files() -> tuple[str, ...]:
-    """Return the files of the driver that every container needs: those of an image would not fit this machine's."""
+    """Return the driver's files that every container needs. Those of an image would not fit this machine's driver."""
     try:
         listed = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=False).stdout
     except OSError:
@@ -52,13 +52,13 @@ def driver_files() -> tuple[str, ...]:
     return tuple({os.path.basename(path): path for path in (*reversed(libraries), *programs)}.values())
 
 
-def allowed(choice: str, available: Sequence[str]) -> tuple[str, ...]:
+def select(choice: str, available: Sequence[str]) -> tuple[str, ...]:
     """Return the GPUs that a run may use. choice: auto, share, or the number of GPUs"""
     return tuple(available[: int(choice)] if choice.isdecimal() else available)
 
 
 def problems(plan: Plan, choice: str, available: Sequence[str]) -> list[Problem]:
-    """Return the steps with more ranks than GPUs, or a choice of more GPUs than this machine has.
+    """Return a problem for each step with more ranks than GPUs, or for a choice of more GPUs than this machine has.
 
     Without GPUs, or with a choice of 0, steps use the CPU.
     """
@@ -66,7 +66,7 @@ def problems(plan: Plan, choice: str, available: Sequence[str]) -> list[Problem]
         expected = f"at most {len(available)}: this machine has no more"
         fix = f"--gpus {len(available)}, or --gpus auto"
         return [Problem(f"--gpus {choice}", "too many GPUs", expected, fix, code="too-few-gpus")]
-    gpus = allowed(choice, available)
+    gpus = select(choice, available)
     if choice == SHARE or not gpus:
         return []
     return [
@@ -83,12 +83,12 @@ def problems(plan: Plan, choice: str, available: Sequence[str]) -> list[Problem]
 
 
 def exclusive(step: Step, choice: str, available: Sequence[str]) -> int:
-    """Return the number of GPUs that the step uses exclusively; 0 if GPUs are shared or there are none.
+    """Return the number of GPUs that the step uses exclusively; 0 if GPUs are shared or absent.
 
     Each rank that the platform starts has one GPU. With a per-node launch, each instance has as many GPUs as its Azure
     size, or an equal share of all. A step without a distribution has as many as its size, or one.
     """
-    gpus = allowed(choice, available)
+    gpus = select(choice, available)
     if choice == SHARE or not gpus:
         return 0
     share = max(len(gpus) // step.instance_count, 1)
@@ -102,15 +102,15 @@ def exclusive(step: Step, choice: str, available: Sequence[str]) -> int:
     return min(per_instance * step.instance_count, len(gpus))
 
 
-def of_instances(step: Step, choice: str, available: Sequence[str], own: Sequence[str]) -> list[dict[str, str]]:
+def instance_variables(step: Step, choice: str, available: Sequence[str], used: Sequence[str]) -> list[dict[str, str]]:
     """Return for each instance of a step the variables that select its GPUs; none if this machine has no GPUs.
 
-    own: the GPUs that the step uses exclusively, divided equally among the instances
+    used: the GPUs that the step uses exclusively, divided equally among the instances
     """
     if not available:
         return [{} for _ in range(step.instance_count)]
     if choice == SHARE:
-        gpus = allowed(choice, available)
+        gpus = select(choice, available)
         return [{VARIABLE: ",".join(gpus), variables.GPUS_SHARED: "1"} for _ in range(step.instance_count)]
-    share = len(own) // step.instance_count
-    return [{VARIABLE: ",".join(own[rank * share : (rank + 1) * share])} for rank in range(step.instance_count)]
+    share = len(used) // step.instance_count
+    return [{VARIABLE: ",".join(used[rank * share : (rank + 1) * share])} for rank in range(step.instance_count)]

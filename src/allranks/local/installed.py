@@ -1,4 +1,4 @@
-"""Digest an interpreter's installed packages, so that results of other packages are not reused."""
+"""Digest an interpreter's installed packages, so that results are reused only with the same packages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ METADATA = (".dist-info", ".egg-info", ".pth")
 """Suffixes of entries in a package folder that name a package and its version, or an editable package."""
 
 
-def of(interpreter: Path) -> str:
+def fingerprint(interpreter: Path) -> str:
     """Return a digest of an interpreter and of the names and versions of its packages."""
     return digest.of_text(*_identity(interpreter), *(f"{name} {text}" for name, text in versions(interpreter).items()))
 
@@ -24,8 +24,8 @@ def of(interpreter: Path) -> str:
 def versions(interpreter: Path) -> dict[str, str]:
     """Return the versions of an interpreter's packages by name.
 
-    That of an editable package includes a digest of the size and time of each source file, and that of one from a
-    repository a digest of the commit.
+    The version of an editable package includes a digest of the size and time of each source file. The version of a
+    package from a repository includes a digest of the commit.
     """
     found: dict[str, str] = {}
     editable: dict[str, str] = {}
@@ -87,7 +87,7 @@ def _editable(lines: str) -> Iterator[str]:
         if not os.path.isabs(line.strip()):
             continue  # a comment, an import, or a relative folder
         if any(os.path.isdir(os.path.join(line.strip(), name)) for name in ("allranks/runtime", "allranks_steps")):
-            continue  # a component has its own copy of these packages, and changes to the engine change no result
+            continue  # a component has its own copy of these packages, and changes to the engine do not affect results
         for parent, folders, names in os.walk(line.strip()):
             folders[:] = sorted(
                 name

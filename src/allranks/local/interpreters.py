@@ -18,10 +18,10 @@ from allranks.sdk.paths import shown
 
 FOLDER = ".venvs"
 OLDEST, OLDEST_OF_WORKERS = 10, 7
-"""The minor versions of Python that allranks, and the workers of parallel steps, are written for."""
+"""The oldest minor versions of Python that allranks, and the workers of parallel steps, support."""
 
 
-def of_environment(environment: Environment, source: str) -> Path:
+def find(environment: Environment, source: str) -> Path:
     """Return the absolute path of the interpreter of a step's processes.
 
     source: the pipeline's file; "" for the current folder
@@ -31,11 +31,11 @@ def of_environment(environment: Environment, source: str) -> Path:
     default = Path(sys.executable)
     if not environment.name:
         return default
-    venv = folder_of(environment.name, Path(source).absolute().parent if source else Path.cwd())
+    venv = find_venv(environment.name, Path(source).absolute().parent if source else Path.cwd())
     return venv / "bin" / "python" if venv else default
 
 
-def folder_of(name: str, start: Path) -> Path | None:
+def find_venv(name: str, start: Path) -> Path | None:
     """Return the virtual environment of that name in `start` or a folder above; None if there is none."""
     candidates = (folder / FOLDER / name for folder in (start, *start.parents))
     return next((folder for folder in candidates if (folder / "bin" / "python").exists()), None)
@@ -54,9 +54,9 @@ class Interpreter:
         return f"{python} of allranks, {self.path}" if self.is_own else f"{python}, {shown(self.path)}"
 
 
-def described(environment: Environment, source: str) -> Interpreter:
+def describe(environment: Environment, source: str) -> Interpreter:
     """Return the interpreter of a step's processes with its version, without starting it."""
-    path = of_environment(environment, source)
+    path = find(environment, source)
     return Interpreter(path, version_of(path), path == Path(sys.executable))
 
 

@@ -23,20 +23,20 @@ from allranks.plan.graph import Plan, Step, Sweep
 from allranks.plan.walk import steps, walk
 
 WHERE = "this machine"
-"""How the place of each of these problems begins, because the user's files are not at fault."""
+"""The beginning of `where` in these problems, because the user's files are not at fault."""
 
 IN_CONTAINERS = ("none", "pytorch", "tensorflow")
-"""Distributions whose ranks start in a container: those without a launcher of their own."""
+"""Distributions that can start in a container: those without a launcher of their own."""
 
 _SHOWN_STEPS = 3
 _OWN_PACKAGES = ("allranks/runtime", "allranks_steps")
-"""What `allranks.sdk.runtime_copy` adds to code."""
+"""The package that `allranks.sdk.runtime_copy` adds to code."""
 
 _StepProgram: TypeAlias = tuple[str, Step, Path, Start, Program]
 """A Python program of a step: the step's path, the step, its interpreter, how the command starts it, its imports."""
 
 _User: TypeAlias = tuple[str, Step, str]
-"""A step that needs a module: its path, the step, and what needs it, for messages."""
+"""A step that needs a module: its path, the step, and the description of the need, for messages."""
 
 _Key: TypeAlias = tuple[str, Start, tuple[str, ...]]
 """Key of a program's imports: the digest of its code, how it is started, PYTHONPATH."""
@@ -49,14 +49,14 @@ def problems(plan: Plan) -> list[Problem]:
 
 
 def _old_interpreters(plan: Plan) -> Iterator[Problem]:
-    """Yield a problem for each step whose Python is too old for what it runs of allranks."""
+    """Yield a problem for each step whose Python is too old for the parts of allranks that it runs."""
     for path, step in steps(plan.graph):
         names = [name for name in _OWN_PACKAGES if step.code and os.path.isdir(os.path.join(step.code.folder, name))]
         needs = {f"{' and '.join(names)} in its code": interpreters.OLDEST} if names else {}
         if step.parallel is not None:
             needs["the program of a parallel step"] = interpreters.OLDEST_OF_WORKERS
         for what, minor in needs.items():
-            python = interpreters.of_environment(step.environment, plan.source)
+            python = interpreters.find(step.environment, plan.source)
             if interpreters.is_older(python, minor):
                 found = f"Python {interpreters.version_of(python)}, with {what}"
                 fix = "name a newer Python in the step's environment"
@@ -64,10 +64,10 @@ def _old_interpreters(plan: Plan) -> Iterator[Problem]:
 
 
 def missing_launchers(plan: Plan) -> dict[str, Problem]:
-    """Return by path the problem of each step whose launcher is missing on this machine."""
+    """Return, by path, a problem for each step whose launcher is missing on this machine."""
     found = {}
     for path, step in steps(plan.graph):
-        python = interpreters.of_environment(step.environment, plan.source)
+        python = interpreters.find(step.environment, plan.source)
         if rootfs.of(python):
             if step.distribution.type not in IN_CONTAINERS:
                 where = f"{WHERE}, for step {path}, key distribution.type{step.at}"
@@ -82,7 +82,7 @@ def missing_launchers(plan: Plan) -> dict[str, Problem]:
 
 
 def _missing_modules(programs: Sequence[_StepProgram]) -> Iterator[Problem]:
-    """Yield a problem for each module that is in the code, where Python does not look, and for each other one."""
+    """Yield a problem for each missing module, whether it is in the code where Python does not look, or not at all."""
     in_code: dict[tuple[str, missing_modules.FoundInCode], list[_User]] = {}
     lacking: dict[Path, dict[str, list[_User]]] = {}
     for path, step, python, start, found in _lacking(programs):
@@ -143,7 +143,7 @@ _PROGRAMS = {
     "node": "install Node.js, with apt: nodejs",
     **{name: f"pip install {name}" for name in ("accelerate", "dvc", "jupyter", "papermill", "streamlit")},
 }
-"""Programs that steps start, and that are not a part of every Linux, with what installs each."""
+"""Programs that not every Linux has, and the command that installs each."""
 _MAY_START = re.compile("|".join(_PROGRAMS))
 
 
@@ -151,7 +151,7 @@ def _missing_programs(plan: Plan) -> Iterator[Problem]:
     """Yield a problem for each program of a command that is not on the step's PATH. A command that installs something
     may install it."""
     for path, step in steps(plan.graph):
-        python = interpreters.of_environment(step.environment, plan.source)
+        python = interpreters.find(step.environment, plan.source)
         simple = simple_commands(step.command) if _MAY_START.search(step.command) and not rootfs.of(python) else ()
         names = {each.program for each in simple}
         search_path = rank_environment.search_path(os.environ, python)
@@ -166,7 +166,7 @@ def _missing_programs(plan: Plan) -> Iterator[Problem]:
 
 def _programs(plan: Plan) -> Iterator[_StepProgram]:
     """Yield the Python programs of each step that run in the step's interpreter."""
-    interpreter_of = cache(lambda environment: interpreters.of_environment(environment, plan.source))
+    interpreter_of = cache(lambda environment: interpreters.find(environment, plan.source))
     for path, step in steps(plan.graph):
         if _python_path(step) is None:
             continue
@@ -201,7 +201,7 @@ def _python_path(step: Step) -> tuple[str, ...] | None:
 
 @lru_cache(maxsize=4096)
 def _runs_in(program: str, python: Path, search_path: str) -> bool:
-    """Return whether a program of a command is that of the interpreter. A name that is not found counts as such."""
+    """Return whether a program of a command belongs to the interpreter. A name that is not found is assumed to."""
     found = shutil.which(program, path=search_path)
     return Path(found).parent == python.parent if found else os.sep not in program
 

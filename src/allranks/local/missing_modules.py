@@ -1,4 +1,4 @@
-"""Which modules an interpreter lacks, where a step's code has them, and how to get them. Nothing is imported."""
+"""Find the modules that an interpreter lacks, in a step's code or in packages. Nothing is imported."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _REQUIREMENT = re.compile(r"(?P<package>[\w.-]+).*;\s*extra\s*==\s*['\"](?P<extr
 _ALL = "dev"
 """The extra that contains the others."""
 _OUTER = 4
-"""How many folders, from the code upwards, may be packages that the code is a part of."""
+"""Maximum number of folders above the code that are considered as packages that contain it."""
 
 
 def missing(interpreter: Path, names: Iterable[str]) -> set[str]:
@@ -80,7 +80,7 @@ def _has(name: str, path: list[str]) -> bool:
 
 
 def _own_path() -> list[str]:
-    """Return this interpreter's path without what only this process has: its script's folder and PYTHONPATH."""
+    """Return this interpreter's path without the entries of this process only: its script's folder and PYTHONPATH."""
     script = os.path.dirname(os.path.abspath(sys.argv[0])) if sys.argv else ""
     own = {"", os.getcwd(), script, *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
     # The script of a notebook's kernel is an installed module, and PYTHONPATH may name installed packages too.
@@ -137,7 +137,7 @@ PACKAGES = {
 
 
 def package_of(name: str) -> str:
-    """Return the package that brings a module. name: with the modules in it, as far as they are known"""
+    """Return the package that provides a module. name: the full name of the module, as far as it is known"""
     parts = name.split(".")
     names = (".".join(parts[:end]) for end in range(len(parts), 0, -1))
     return next((PACKAGES[each] for each in names if each in PACKAGES), parts[0])
@@ -156,13 +156,13 @@ def install(name: str, interpreter: Path) -> str:
 
 
 def is_known(module: str) -> bool:
-    """Return whether a module is certainly that of a package: no code folder has one of that name."""
+    """Return whether a module certainly belongs to a package: no folder of code has one of that name."""
     return module in stacks.BY_MODULE or module in PACKAGES or module in _extras()
 
 
 @cache
 def _extras() -> dict[str, list[str]]:
-    """Return the extras of allranks that bring a package, by package."""
+    """Return the extras of allranks that install a package, by package."""
     try:
         lines = requires("allranks") or []
     except PackageNotFoundError:  # not installed, but on PYTHONPATH
@@ -175,13 +175,13 @@ def _extras() -> dict[str, list[str]]:
     return extras
 
 
-def explained(name: str, said: str, code: Code | None, start: Start | None, interpreter: Path) -> tuple[str, str]:
-    """Return the code of the problem and what to do, if a program did not find a module. said: the whole message"""
+def explain(name: str, message: str, code: Code | None, start: Start | None, interpreter: Path) -> tuple[str, str]:
+    """Explain why a program did not find a module. Return the problem code and the fix. message: the whole text"""
     module, _, rest = name.partition(".")
     own = find_in_code(module, code, start, is_package=is_known(module))
     install_it = f"; to get it: {install(name, interpreter)}" if is_known(module) or name in PACKAGES else ""
     text = f"{module} is {own.place}: {own.fix}" if own else f"the Python of this step has no {name}{install_it}"
-    if "is not a package" in said:
+    if "is not a package" in message:
         text = f"{module} is a file, {module}.py, which hides the package of that name: rename the file"
     elif rest and name not in PACKAGES and package_of(name) == package_of(module):
         where = own.place.rpartition(",")[0] if own else "installed"
@@ -191,16 +191,16 @@ def explained(name: str, said: str, code: Code | None, start: Start | None, inte
 
 @dataclass(frozen=True)
 class FoundInCode:
-    """A module that is not on Python's path. place: for the end of a sentence; fix: how the step can import it"""
+    """A module in the code that Python does not find. place: end of a sentence; fix: how the step can import it"""
 
     place: str
     fix: str
 
 
 def find_in_code(name: str, code: Code | None, start: Start | None, *, is_package: bool = False) -> FoundInCode | None:
-    """Return where a module is; None if the code has nothing of its name, and is in no folder of its name.
+    """Return the location of a module; None if neither the code nor a folder above it has its name.
 
-    name:       with the modules in it, as far as they are known, such as src.helpers
+    name:       the full name of the module, as far as it is known, such as src.helpers
     start:      the program that imports it, if it is known
     is_package: whether a known package has this name too, as a folder of data may have
     """

@@ -20,16 +20,16 @@ MOST_SLOTS = 10_000
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a run. `allranks.run` has and describes most of them.
+    """Options of a run. `allranks.run` documents most of them.
 
     grace:        seconds from SIGTERM to SIGKILL when the run is stopped
-    trigger_time: when the schedule fired that starts the run (without a time zone: in UTC); None without a schedule. A
+    trigger_time: the time of the firing that starts the run (without a time zone: in UTC); None without a schedule. A
                   resumed run keeps its own
     run_name:     the job's name, the value of ``${{name}}``. None: the run's id
     selection:    the steps to run; default: all
     target:       the file that the plan was read from, ``FILE[:NAME]``; "" if the job was given as an object
     settings:     the inputs that were set when the file was read, as text
-    environment:  also container
+    environment:  as for `allranks.run`, or "container"
     start_timeout: all instances of a step start together here, in milliseconds. On Azure ML they start minutes apart,
                   so the bound there is the training's own
     debug:        the `DebugSession` of allranks-lab for one of its steps; None without a debugger

@@ -13,8 +13,8 @@ from allranks.contract.produce import Job, processes
 from allranks.contract.templating import render
 from allranks.history.node_records import job_name, node_folder
 from allranks.local import rank_environment
-from allranks.local.attempt.collect import place_of
-from allranks.local.attempt.stage import TMP, Links, seen_at, seen_output
+from allranks.local.attempt.collect import save_path
+from allranks.local.attempt.stage import TMP, Links, staged_path, write_path
 from allranks.local.instances.instance import InstanceKind
 from allranks.local.instances.supervisor import INSTANCE_KINDS, Supervisor, UnfitError
 from allranks.local.options import AUTO
@@ -36,7 +36,7 @@ RUN = "RUN"
 class StepPreview:
     """The processes that a step would start. An output that another step has yet to write is shown as <step.output>.
 
-    command: of its first instance
+    command: the command of its first instance
     ranks:   each process with its environment variables
     """
 
@@ -45,8 +45,8 @@ class StepPreview:
 
 
 def previews(plan: Plan, workspace: Workspace, kind: InstanceKind) -> dict[str, StepPreview]:
-    """Return a preview of each step on that kind of instances, by path. A loop's body is shown as its first iteration,
-    that of a sweep as its first trial."""
+    """Return a preview of each step on that kind of instances, by path. The body of a loop is shown as its first
+    iteration, and the body of a sweep as its first trial."""
     inputs = {port.name: values.resolve(port.value, lambda _: None) for port in plan.graph.inputs}
     scope = Scope(plan.graph, "", inputs, graph_output_paths(plan.graph, {}))
     return {path: _preview(plan, step, within, path, workspace, kind) for path, step, within in _steps(scope)}
@@ -96,7 +96,7 @@ def _preview(plan: Plan, step: Step, scope: Scope, path: str, workspace: Workspa
     links = Links(TMP if kind.isolated else f"{gettempdir()}/allranks-{RUN}")
     inputs: dict[str, str | None] = {}
     for port in resolved:
-        path_seen = seen_at(port, instance_folder, mounts=kind.isolated)
+        path_seen = staged_path(port, instance_folder, mounts=kind.isolated)
         value = str(path_seen) if path_seen else port.value
         inputs[port.name] = value if value is None or port.type in PRIMITIVES else links.plain(value)
         if path_seen and port.value and port.type == "uri_file" and port.value.startswith("<"):
@@ -105,7 +105,7 @@ def _preview(plan: Plan, step: Step, scope: Scope, path: str, workspace: Workspa
     outputs = {
         output.name: links.plain(
             str(
-                seen_output(output, place_of(output, scope.output_path_of(step, output), folder, name), instance_folder)
+                write_path(output, save_path(output, scope.output_path_of(step, output), folder, name), instance_folder)
             )
         )
         for output in step.outputs
@@ -134,10 +134,10 @@ def kind_of(instances: str) -> InstanceKind:
     """Return the kind of instances that `auto`, `rack` or `loopback` selects on this machine."""
     if instances != AUTO:
         return INSTANCE_KINDS[instances]
-    return INSTANCE_KINDS[asyncio.run(_first_supported())]
+    return INSTANCE_KINDS[asyncio.run(_find_supported())]
 
 
-async def _first_supported() -> str:
+async def _find_supported() -> str:
     for name in INSTANCE_KINDS:
         try:
             await (await Supervisor.start(name, offline=True)).close()

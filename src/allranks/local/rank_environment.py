@@ -1,5 +1,5 @@
-"""The launch of a step on emulated instances, and the variables of its ranks: those of Azure ML, the step's own, and
-those that ranks need on this machine."""
+"""The launch of a step on emulated instances, and the variables of its ranks: Azure ML's, the step's own, and those
+that ranks need on this machine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ INHERITED = (
 the shell would not exist on Azure ML either."""
 
 IN_CONTAINERS = tuple(name for name in INHERITED if name.endswith(("_DEVICES", "_proxy", "_PROXY", "_OFFLINE")))
-"""Those of them that do not depend on the files of this machine."""
+"""Inherited variables that do not depend on the files of this machine."""
 
 
 def rank_variables(
@@ -38,7 +38,7 @@ def rank_variables(
 ) -> dict[str, str]:
     """Return Azure ML's variables, those of this kind of instances, and the step's own, which take precedence.
 
-    variables: the step's own
+    variables: the step's environment variables
     """
     return {**job_environment(job, launch, process), **kind.environment(), **variables}
 
@@ -49,8 +49,8 @@ def variables_of(step: Step, scope: Scope) -> dict[str, str]:
 
 
 def minimum_instances(step: Step, scope: Scope) -> int:
-    """Return the least number of instances on which a step continues: all, unless it is elastic. Raise InputError for a
-    range that is none."""
+    """Return the minimum number of instances of a step: all of them, unless it is elastic. Raise InputError for an
+    invalid range."""
     limits = elastic_instances(variables_of(step, scope))
     return step.instance_count if limits is None else min(limits[0], step.instance_count)
 
@@ -84,7 +84,7 @@ def machine_variables(
     environ:     the engine's own environment
     interpreter: the interpreter for `python`
     ranks:       how many ranks share this machine's cores
-    mpirun:      whether mpirun starts them, whose Open MPI may be another one
+    mpirun:      whether mpirun starts them, whose Open MPI may be a different one
     """
     root = rootfs.of(interpreter)
     names = IN_CONTAINERS if root else INHERITED

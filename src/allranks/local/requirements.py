@@ -19,7 +19,7 @@ def require(plan: Plan) -> tuple[Problem, ...]:
     started: problems of the plan itself, and of this machine."""
     found = findings(plan)
     of_plan = (*found.errors, *found.machine)
-    if problems := (*of_plan, *of_machine(plan, is_possible=not of_plan)):
+    if problems := (*of_plan, *machine_problems(plan, is_possible=not of_plan)):
         raise InputError(*problems, *found.warnings)
     return (*found.warnings, *capacity.warnings(plan))
 
@@ -29,28 +29,28 @@ def warnings(plan: Plan) -> tuple[Problem, ...]:
     return (*findings(plan).warnings, *capacity.warnings(plan))
 
 
-def of_plan_and_machine(plan: Plan) -> tuple[list[Problem], list[Problem]]:
-    """Return the problems of the plan itself, and what this machine lacks to run it."""
+def all_problems(plan: Plan) -> tuple[list[Problem], list[Problem]]:
+    """Return the problems of the plan itself, and the requirements that this machine lacks."""
     of_plan = check(plan)
-    return of_plan, of_machine(plan, is_possible=not of_plan)
+    return of_plan, machine_problems(plan, is_possible=not of_plan)
 
 
-def of_machine(plan: Plan, *, is_possible: bool = True) -> list[Problem]:
-    """Return what this machine lacks to run the plan: launchers, packages, and memory and processes for all ranks.
+def machine_problems(plan: Plan, *, is_possible: bool = True) -> list[Problem]:
+    """Return the plan's requirements that this machine lacks: launchers, packages, memory and processes for all ranks.
 
     is_possible: whether the plan itself can run, so that the memory and processes it needs are known
     """
     return [*(capacity.problems(plan) if is_possible else ()), *machine.problems(plan)]
 
 
-def of_instances(plan: Plan, options: Options, kind: InstanceKind) -> list[Problem]:
+def instance_problems(plan: Plan, options: Options, kind: InstanceKind) -> list[Problem]:
     """Return a problem if the plan needs containers, or injects a fault, that this kind of instances lacks."""
     if options.faults and (problems := packages.faults(options.faults).problems(plan, kind)):
         return list(problems)
     if not kind.isolated:
         for path, step in steps(plan.graph):
-            if rootfs.of(interpreters.of_environment(step.environment, plan.source)):
-                found = f"step {path} runs in a container, which instances of the kind {kind.name} are not"
+            if rootfs.of(interpreters.find(step.environment, plan.source)):
+                found = f"step {path} runs in a container, which instances of the kind {kind.name} do not support"
                 fix = "omit --instances loopback; without user namespaces: --environment venv"
                 return [Problem("--environment", found, "instances of the rack", fix, code="no-user-namespaces")]
     return []

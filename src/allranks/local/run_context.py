@@ -1,4 +1,4 @@
-"""What everything that executes one run shares."""
+"""The context that all parts of one run share."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class RunContext:
     """A run, and how it is executed.
 
     run:     its record, with the nodes of an earlier execution if the run is resumed
-    gpus:    of this machine that the engine may use
-    modes:   what to do with each node
-    origin:  the run whose results the steps in mode REUSE take; None: any run with a result for the same code and
+    gpus:    the GPUs of this machine that the engine may use
+    modes:   the mode of each node
+    origin:  the run whose results the steps in mode REUSE get; None: any run with a result for the same code and
              inputs
     earlier: the run as it was before it continued with the latest code
     """
@@ -43,7 +43,7 @@ class RunContext:
 
     def interpreter_of(self, step: Step) -> Path:
         """Return the Python interpreter of a step's processes."""
-        return interpreters.of_environment(step.environment, self.plan.source)
+        return interpreters.find(step.environment, self.plan.source)
 
     def is_cold(self, step: Step) -> bool:
         """Return whether the ranks of a step start as new processes. Old interpreters have no fork server."""

@@ -43,7 +43,7 @@ class RunExecution:
     """One execution of a run, new or resumed."""
 
     def __init__(self, context: RunContext, store: Store, notes: Sequence[str] = ()) -> None:
-        """notes: for the record, when the run has started. Raise InputError if the plan needs other GPUs."""
+        """notes: added to the record when the run has started. Raise InputError if the plan needs other GPUs."""
         self.context = context
         self.record = record = context.run
         self.options = context.options
@@ -97,7 +97,7 @@ class RunExecution:
             try:
                 self._starting = None
                 kind = INSTANCE_KINDS[supervisor.kind]
-                if problems := requirements.of_instances(plan, self.options, kind):
+                if problems := requirements.instance_problems(plan, self.options, kind):
                     raise InputError(*problems)
                 self.record.instances, self.record.status = supervisor.kind, Status.RUNNING
                 self.record.page = str(self._page.path)
@@ -131,7 +131,7 @@ class RunExecution:
             await tracking.close()
 
     def _finish(self, scope: Scope) -> None:
-        """Record how the run ended, and write its page. It contains no await, so no signal is handled meanwhile."""
+        """Record how the run ended, and write its page. It contains no await, so no signal is handled in between."""
         record = self.record
         record.ended = time.time()
         record.outputs = {output.name: text_of(output) for output in scope.outputs()}
@@ -151,7 +151,7 @@ class RunExecution:
         waiting_note = "waits for slots or GPUs that other runs on this machine use"
         slots = Slots(
             options.slots or os.cpu_count() or 1,
-            gpus.allowed(options.gpus, context.gpus),
+            gpus.select(options.gpus, context.gpus),
             notice=lambda: self._recorder.note(None, waiting_note),
         )
         executor = Executor(context, runner, slots, decisions)
@@ -183,7 +183,7 @@ class RunExecution:
         self._stops += 1
         self._executor.stop()
         _log.info("signal received", extra={"signal": number.name})
-        effect = "ranks are ended at once" if again else f"ranks have {grace:g} s to end; another one ends them at once"
+        effect = "ranks are killed" if again else f"ranks have {grace:g} s to exit; another signal kills them"
         self._recorder.note(None, f"stopped by {number.name}: {effect}")
         self._create_task(self._runner.kill() if again else self._runner.stop())
 

@@ -18,7 +18,7 @@ class Scope:
     path:         the path of the node that contains the graph, with a trailing dot; "" for the pipeline itself
     inputs:       the graph's inputs as text; None for an input without a value
     output_paths: user-defined paths of node outputs that the graph passes on
-    records:      of the graph's nodes, by name
+    records:      the records of the graph's nodes, by name
     tolerates_failures: whether a failed node does not end the run, whatever its `continue_on_step_failure`
     """
 
@@ -33,7 +33,7 @@ class Scope:
         return f"{self.path}{node.name}"
 
     def lookup(self, reference: Reference) -> str | None:
-        """Return the value of a reference: a path, or the text of a primitive; None if it has none."""
+        """Return the value of a reference: a path, or the text of a primitive; None for no value."""
         if isinstance(reference, GraphInput):
             return self.inputs.get(reference.name)
         output = self.output(reference)

@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeGuard
 from allranks.contract.commands import Start
 
 MAX_FILES = 500
-"""Maximum files of a program that are read. Of a larger one, only the first ones are."""
+"""Maximum number of a program's files that are read. The others are ignored."""
 
 _IS_MAIN = ("__name__ == '__main__'", "'__main__' == __name__")
 _PATH_CHANGES = ("sys.path", "addsitedir", "sys.meta_path")
@@ -28,7 +28,7 @@ class Import:
 
     module: its top-level name
     name:   its name, with the packages that it is in
-    file:   relative to the program's folder; "" for the command itself
+    file:   the importing file, relative to the program's folder; "" for the command itself
     """
 
     name: str
@@ -45,11 +45,11 @@ class Import:
 
 @dataclass(frozen=True)
 class Program:
-    """What a program imports.
+    """The imports and the text of a program.
 
-    imports: of other modules, which it executes unconditionally
+    imports: the imports of other modules, which it executes unconditionally
     script:  the text of its script
-    text:    that of all its own files
+    text:    the text of all its own files
     """
 
     imports: tuple[Import, ...]
@@ -58,12 +58,12 @@ class Program:
 
     @property
     def changes_path(self) -> bool:
-        """Return whether it may look for modules in more places."""
+        """Return whether it may extend the module search path."""
         return any(change in self.text for change in _PATH_CHANGES)
 
 
 def program(start: Start, folder: str, python_path: Sequence[str]) -> Program:
-    """Return what a program imports. folder: the working directory; python_path: of its process
+    """Find the imports of a program. folder: the working directory; python_path: the folders in its PYTHONPATH
 
     Imports in functions, in try and if statements, and in files with a syntax error are left out. A component of
     mldesigner also executes its function.
@@ -97,10 +97,10 @@ def program(start: Start, folder: str, python_path: Sequence[str]) -> Program:
 
 
 def _files(module: str, names: Sequence[str], folders: Sequence[str]) -> list[str]:
-    """Return the files of a module, and of those names of it that are modules; of one without a file, its folders.
-    None if no folder has it.
+    """Return the files of a module, and of its submodules among `names`; for a module without a file, its folders. For
+    a module that is not in the folders, return the files of its parents.
 
-    module: "" for the package in the folders itself. The runtime of this package is known: only its folder is returned
+    module: "" for the package in the folders itself. For the runtime of this package, only its folder is returned
     """
     files: list[str] = []
     for part in filter(None, module.split(".")):
@@ -123,7 +123,7 @@ def _statements(text: str, function: str | None) -> Iterator[_Statement]:
 
     function: for a script, the component of mldesigner that is executed, or ""; None for an imported module
     """
-    for node in _certain_nodes(_parsed(text).body, function):
+    for node in _certain_nodes(_parse(text).body, function):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, 0, alias.name, ()
@@ -151,7 +151,7 @@ def _component_of(node: ast.FunctionDef) -> str:
     return next((str(name.value) for name in names if isinstance(name, ast.Constant)), node.name)
 
 
-def _parsed(text: str) -> ast.Module:
+def _parse(text: str) -> ast.Module:
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):  # its own interpreter may be able to read it

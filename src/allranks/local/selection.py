@@ -13,7 +13,7 @@ from allranks.plan.graph import Graph, Node, Pipeline
 
 
 class Mode(Enum):
-    """How a run treats a node.
+    """The treatment of a node in a run.
 
     RUN:      run it, or reuse an earlier result
     FRESH:    run it, even if a result could be reused
@@ -31,9 +31,9 @@ class Mode(Enum):
 class Selection:
     """The steps that a user selected, by their paths in the plan, such as ``train`` or ``tune.train``.
 
-    start: they and everything after them run; what they need is reused. The other steps are not affected
-    only:  they run; what they need is reused. No other step runs
-    until: they and what they need run. No other step runs
+    start: run these and all steps after them, reuse the steps that they need, and leave the others unchanged
+    only:  run these, and reuse the steps that they need; run no other step
+    until: run these and the steps that they need; run no other step
     """
 
     start: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Selection:
     until: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, start: Iterable[str] | None, only: Iterable[str] | None, until: Iterable[str] | None) -> Selection:
+    def parse(cls, start: Iterable[str] | None, only: Iterable[str] | None, until: Iterable[str] | None) -> Selection:
         """Return the selection of the options ``--from``, ``--only`` and ``--until``."""
         return cls(tuple(start or ()), tuple(only or ()), tuple(until or ()))
 
@@ -59,7 +59,7 @@ class Modes:
 
     by_path: Mapping[str, Mode] = field(default_factory=dict)
 
-    def of(self, path: str) -> Mode:
+    def at(self, path: str) -> Mode:
         """Return the mode of the node at a path, which may be in an iteration of a loop."""
         while self.by_path:
             if (mode := self.by_path.get(path)) is not None:
@@ -93,7 +93,7 @@ def modes_of(graph: Graph, selection: Selection) -> Modes:
 
 
 def _select(graph: Graph, selection: Selection, path: str, modes: dict[str, Mode]) -> None:
-    """Set the modes of a graph's nodes. selection: with paths in this graph. path: of the graph, with a trailing dot"""
+    """Set the modes of a graph's nodes. selection: with paths in this graph. path: the path of the graph, with a dot"""
 
     def needed_by(names: Iterable[str]) -> set[str]:
         return _reachable(names, lambda name: graph.needs(graph.by_name[name]))

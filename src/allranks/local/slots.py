@@ -24,7 +24,7 @@ from allranks.errors import InputError, Problem
 from allranks.workspace import user_name
 
 RETRY = 0.05
-"""Seconds between two attempts to get what another run uses."""
+"""Seconds between two attempts to get resources that another run uses."""
 
 NOTICE_AFTER = 2.0
 """Seconds that a step waits for other runs before the user is notified."""
@@ -57,20 +57,20 @@ class _Waiter:
 class SharedLocks:
     """Locks that processes of one user share, by name.
 
-    folder: where the lock files are; by default this user's own folder, the same for every run
+    folder: the folder of the lock files; by default this user's own folder, the same for every run
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or _default_folder()
         self._held: dict[str, int] = {}
 
-    def take(self, name: str) -> bool:
+    def acquire(self, name: str) -> bool:
         """Lock a name. Return whether it was free. Raise InputError if the folder cannot be trusted or used."""
         folder = self._open_folder()
         try:
             descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600, dir_fd=folder)
         except OSError as error:
-            raise self._refused(f"{name} in it cannot be opened: {error.strerror}") from None
+            raise self._refusal(f"{name} in it cannot be opened: {error.strerror}") from None
         finally:
             os.close(folder)
         try:
@@ -81,7 +81,7 @@ class SharedLocks:
         self._held[name] = descriptor
         return True
 
-    def give(self, name: str) -> None:
+    def release(self, name: str) -> None:
         os.close(self._held.pop(name))
 
     def check(self) -> None:
@@ -99,16 +99,16 @@ class SharedLocks:
             folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError as error:
             is_link = self.folder.is_symlink()
-            raise self._refused("it is a link" if is_link else f"it cannot be used: {error.strerror}") from None
+            raise self._refusal("it is a link" if is_link else f"it cannot be used: {error.strerror}") from None
         status = os.fstat(folder)
         if status.st_uid != os.geteuid():
             os.close(folder)
-            raise self._refused(f"it belongs to {user_name(status.st_uid)}")
+            raise self._refusal(f"it belongs to {user_name(status.st_uid)}")
         if status.st_mode & 0o077:
             os.fchmod(folder, 0o700)
         return folder
 
-    def _refused(self, found: str) -> InputError:
+    def _refusal(self, found: str) -> InputError:
         fix = "remove it, or set TMPDIR to a folder of your own"
         return InputError(Problem(str(self.folder), found, "a folder of this user, for the locks of slots", fix))
 
@@ -118,7 +118,7 @@ class Slots:
 
     total:  maximum ranks of this run at once; a step that needs more gets all of them
     gpus:   the GPUs that this run may use
-    notice: called once each time that the run waits for what other runs use
+    notice: called once each time that the run waits for resources that other runs use
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Slots:
         self._blocked_since: float | None = None
 
     @contextlib.asynccontextmanager
-    async def take(self, slots: int, gpus: int = 0, name: str = "") -> AsyncIterator[Share]:
+    async def acquire(self, slots: int, gpus: int = 0, name: str = "") -> AsyncIterator[Share]:
         """Hold slots and GPUs for the duration of the block. Wait until they are free.
 
         A step that needs more slots than exist gets all of them. It must not ask for more GPUs than exist. name: the
@@ -154,14 +154,14 @@ class Slots:
             share = await waiter.turn
         except asyncio.CancelledError:
             if waiter.turn.done() and not waiter.turn.cancelled():
-                self._give(waiter.turn.result())
+                self._release(waiter.turn.result())
             else:
-                self._admit()  # those behind it
+                self._admit()  # the waiting steps behind it
             raise
         try:
             yield share
         finally:
-            self._give(share)
+            self._release(share)
 
     def at_once(self, slots: int, gpus: int = 0) -> int:
         """Return how many steps with these needs fit on the machine at the same time, at least one."""
@@ -174,7 +174,7 @@ class Slots:
                 waiter.turn.set_exception(WithdrawnError())
         self._admit()
 
-    def _give(self, share: Share) -> None:
+    def _release(self, share: Share) -> None:
         self._unlock(share)
         self._free_slots = sorted((*self._free_slots, *share.slots))
         self._free_gpus += share.gpus
@@ -192,12 +192,12 @@ class Slots:
             self._waiting.popleft()
 
     def _acquire(self, waiter: _Waiter) -> Share | None:
-        """Return the share that a step needs; None if part of it is not free. Another run may have locked what is free
-        here."""
+        """Return the share that a step needs; None if part of it is not free. Slots that this run does not use may be
+        locked by another run."""
         if len(self._free_slots) < waiter.slots or len(self._free_gpus) < waiter.gpus:
             return None
-        slots = self._locked(self._free_slots, waiter.slots, _slot)
-        gpus = self._locked(self._free_gpus, waiter.gpus, _gpu)
+        slots = self._lock_free(self._free_slots, waiter.slots, _slot)
+        gpus = self._lock_free(self._free_gpus, waiter.gpus, _gpu)
         share = Share(tuple(slots), tuple(gpus))
         if len(slots) < waiter.slots or len(gpus) < waiter.gpus:
             self._unlock(share)
@@ -208,17 +208,17 @@ class Slots:
         self._blocked_since, self._noticed = None, False
         return share
 
-    def _locked(self, candidates: Sequence[_Name], count: int, lock_of: Callable[[_Name], str]) -> list[_Name]:
+    def _lock_free(self, candidates: Sequence[_Name], count: int, lock_of: Callable[[_Name], str]) -> list[_Name]:
         """Lock candidates in order until there are enough. Return those that could be locked."""
-        free = (candidate for candidate in candidates if self._locks.take(lock_of(candidate)))
+        free = (candidate for candidate in candidates if self._locks.acquire(lock_of(candidate)))
         return list(itertools.islice(free, count))
 
     def _unlock(self, share: Share) -> None:
         for lock in (*map(_slot, share.slots), *map(_gpu, share.gpus)):
-            self._locks.give(lock)
+            self._locks.release(lock)
 
     def _wait_for_others(self) -> None:
-        """Try again soon, because other runs do not announce what they release."""
+        """Try again soon, because other runs do not announce the resources that they release."""
         now = time.monotonic()
         self._blocked_since = self._blocked_since or now
         if now - self._blocked_since >= NOTICE_AFTER and not self._noticed:
@@ -239,14 +239,14 @@ class Machines:
         self._free: list[int] = []
         self._count = 0
 
-    def take(self, count: int) -> list[int]:
+    def acquire(self, count: int) -> list[int]:
         """Return the lowest free indexes."""
         while len(self._free) < count:
             heapq.heappush(self._free, self._count)
             self._count += 1
         return [heapq.heappop(self._free) for _ in range(count)]
 
-    def give(self, indexes: list[int]) -> None:
+    def release(self, indexes: list[int]) -> None:
         for index in indexes:
             heapq.heappush(self._free, index)
 

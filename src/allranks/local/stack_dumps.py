@@ -28,29 +28,29 @@ from allranks.verdict.rank_stack import Frame, Stack
 from allranks.verdict.tracebacks import is_library
 
 PATIENCE = 10.0
-"""Seconds for one process."""
+"""Time limit for one process in seconds."""
 
 ENGINE = "/allranks/local/"
 _DATA_WORKER, _DATA_LOADER = "/torch/utils/data/_utils/worker.py", "/torch/utils/data/dataloader.py"
 _HELPERS = (_DATA_WORKER, "/torch/distributed/run.py", "/multiprocessing/resource_tracker.py",
             "/torch/distributed/launcher/", "/accelerate/commands/", "/pip/_internal/", "-packages/conda/")  # fmt: skip
-"""Files of processes that are no ranks: workers of data loaders, launchers, and installers."""
+"""Files of processes that are not ranks: workers of data loaders, launchers, and installers."""
 
 _INSTALLERS = re.compile(rb"(?:^|/|\0-m\0)(?:pip[\d.]*|conda)\0")
-"""In the command line of one."""
+"""The command line of an installer."""
 
 _SHIM = re.compile(rb"^[^\0]+\0-IS\0")
-"""The command line of `forkserver/shim.py`."""
+"""The beginning of the command line of `forkserver/shim.py`."""
 
 _FINALIZED = "Failed to find a python interpreter"
-"""py-spy's message on a process whose interpreter has ended, and which MPI_Finalize or a library's thread keeps."""
+"""py-spy's message on a process whose interpreter has ended, and that MPI_Finalize or a thread keeps alive."""
 
 _DENIED = re.compile("permission denied|not permitted", re.IGNORECASE)
 """py-spy's messages for EPERM and EACCES."""
 
 _JOINING = "/torch/distributed/"
 _SETTINGS = ("world_size", "hostname", "port")
-"""In frames of these files, the local variables that `Stack.settings` has. No others leave this function."""
+"""Local variables in frames of these files, for `Stack.settings`. No other variables leave this module."""
 
 
 def program() -> str | None:
@@ -59,9 +59,9 @@ def program() -> str | None:
     return str(own) if own.exists() else shutil.which("py-spy")
 
 
-def of_ranks(ranks: Iterable[RankRecord], silent: Collection[int] = ()) -> list[Stack]:
+def rank_stacks(ranks: Iterable[RankRecord], silent: Collection[int] = ()) -> list[Stack]:
     """Return the stacks of the Python processes of ranks; none without py-spy. Raise PermissionError if it may not read
-    them. silent: ranks of which no thread has run when it was asked to
+    them. silent: ranks that did not answer the request for their stack
     """
     spy = program()
     found = [] if spy is None else [_stack(spy, pid, rank, silent) for pid, rank in processes_of(ranks)]
@@ -78,7 +78,7 @@ def of_ranks(ranks: Iterable[RankRecord], silent: Collection[int] = ()) -> list[
     return sorted(stacks, key=lambda stack: stack.number)
 
 
-def in_shells(ranks: Iterable[RankRecord]) -> list[Stack]:
+def shell_stacks(ranks: Iterable[RankRecord]) -> list[Stack]:
     """Return the stack, without frames, of each rank that runs no Python program, or only an installer in Python."""
     pids: dict[int, list[int]] = {}
     for pid, rank in processes_of(ranks):
@@ -98,7 +98,7 @@ def _is_python(pid: int) -> bool:
 
 
 def _command(*pids: int) -> str:
-    """Return what a rank runs: its own process, and the last one that it has started."""
+    """Describe the command that a rank runs: its own process, and the last one that it has started."""
     with contextlib.suppress(OSError):
         lines = [Path(f"/proc/{pid}/cmdline").read_text(errors="replace").rstrip("\0").split("\0") for pid in pids]
         text, now = (shortened(" ".join(" ".join(each[2:] if each[1:2] == ["-c"] else each).split())) for each in lines)
@@ -108,9 +108,9 @@ def _command(*pids: int) -> str:
 
 
 def activity(ranks: Iterable[RankRecord]) -> dict[int, tuple[float, int]]:
-    """Return the seconds of CPU time of each process of ranks, and the bytes that it has read and written, with its
-    descendants; nothing if one of them has just ended, or that may not be read. With Horovod, whose background thread
-    uses the processor while it waits, only the main thread counts."""
+    """Return, by process of the ranks, the seconds of CPU time and the bytes read and written, with its descendants.
+    Return nothing if one of them has just ended or may not be read. With Horovod, whose background thread uses the
+    processor while it waits, only the main thread counts."""
     used = {}
     with contextlib.suppress(OSError, ValueError, IndexError):
         for pid, _ in processes_of(ranks):
@@ -125,8 +125,8 @@ def activity(ranks: Iterable[RankRecord]) -> dict[int, tuple[float, int]]:
 
 
 def _family(pid: int) -> list[int]:
-    """Return a process and its descendants. Those that a fork server has forked for one have another parent, and the
-    same file for reports."""
+    """Return a process and its descendants. Those that a fork server forked for it have another parent, but the same
+    report file."""
     family = [pid, *descendants(pid)]
     if any(_SHIM.search(Path(f"/proc/{each}/cmdline").read_bytes()) for each in family):
         own = _report_file(pid)
@@ -144,7 +144,7 @@ def _report_file(pid: int) -> bytes:
 
 
 def pids_of(ranks: Iterable[RankRecord]) -> list[int]:
-    """Return the processes of `processes_of`."""
+    """Return the ids of the processes of ranks."""
     return [pid for pid, _ in processes_of(ranks)]
 
 
@@ -224,8 +224,8 @@ def _stack(spy: str, pid: int, rank: int, silent: Collection[int]) -> Stack | No
 
 
 def _thread(threads: Sequence[Mapping[str, Any]]) -> str:
-    """Return the thread that the main thread waits for at the end of the process, and where that is; "" for none.
-    Python does not tell which one is a daemon: one that runs the user's code, or else the last one."""
+    """Describe the thread that the main thread waits for at the end of the process; "" for none. Python does not tell
+    which threads are daemons: choose one that runs the user's code, or else the last one."""
     found = ""
     for thread in threads:
         if thread["thread_name"] and thread not in _main(threads) and not _is_of_engine(thread):
@@ -243,8 +243,8 @@ def _is_of_engine(thread: Mapping[str, Any]) -> bool:
 
 
 def native_calls(stack: Stack) -> list[str]:
-    """Return the functions in C and C++ that a rank is in below its Python code, the innermost last, as lines that
-    follow its stack; none if they cannot be read."""
+    """Return the functions in C and C++ that a rank executes below its Python code, the innermost last, as lines to
+    append to its stack; none if they cannot be read."""
     spy, frames = program(), list[Mapping[str, Any]]()
     if spy is not None and stack.pid and not stack.is_stopped:
         with contextlib.suppress(OSError, ValueError, subprocess.TimeoutExpired):
@@ -272,7 +272,7 @@ def _state(pid: int) -> str:
 
 
 def _worker(pid: int) -> int | None:
-    """Return the rank by the count of torchrun, which starts its workers with the variable RANK."""
+    """Return the rank that torchrun assigned to its worker, from the variable RANK."""
     with contextlib.suppress(OSError, ValueError, KeyError):
         lines = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         variables = dict(line.split(b"=", 1) for line in lines if b"=" in line)

@@ -14,7 +14,9 @@ from allranks.local import interpreters
 
 @dataclass(frozen=True)
 class Stack:
-    """packages:    names of the required distributions. The version of the first is the stack's version.
+    """A library for distributed training.
+
+    packages:    the names of the required distributions. The version of the first is the stack's version
     install:     the command that installs it
     environment: its virtual environment, if it is not the engine's own
     """
@@ -35,7 +37,7 @@ class Stack:
     def _paths(self, project: Path) -> list[str]:
         if not self.environment:
             return sys.path
-        folder = interpreters.folder_of(self.environment, project)
+        folder = interpreters.find_venv(self.environment, project)
         return [str(path) for path in folder.glob("lib/python3*/site-packages")] if folder else []
 
 

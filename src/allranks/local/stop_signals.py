@@ -1,7 +1,7 @@
 """Signals to an engine: Ctrl-C, SIGTERM and SIGHUP stop it at any time, and SIGUSR1 requests the cancellation of nodes.
 
 Before there is anything to stop, they end the process as Ctrl-C does. During a run, the run handles them. A second one
-always ends the process, whatever it waits for: in order if that takes seconds, else with all its processes. Python
+always ends the process, whatever it waits for: in order if that takes seconds, else together with its processes. Python
 handles signals on the main thread only; on other threads, nothing changes.
 
 The handlers do not depend on those of the process that started this one: nohup, cron, and a shell that starts it in the

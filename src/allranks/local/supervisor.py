@@ -28,11 +28,11 @@ from allranks.local.forkserver.client import ForkServer, ForkServers
 from allranks.local.instances import kernel, processes, temporary
 from allranks.local.instances.agent import AgentProcess, ended_children, wake_on_exit, write_event
 from allranks.local.instances.instance import Isolation, find
-from allranks.local.instances.process_log import ProcessLog, how_ended
+from allranks.local.instances.process_log import ProcessLog, describe_exit
 from allranks.local.instances.processes import end_descendants, end_orphans
 
 STUCK_SECONDS = 1.0
-"""How long an agent may take to end its programs by SIGKILL. Then it is killed itself: it may be stopped."""
+"""Seconds for an agent to kill its programs. Then it is killed itself, because it may be stopped."""
 
 
 def main(isolation_class: str, log_file: str = "", offline: str = "") -> None:
@@ -41,7 +41,7 @@ def main(isolation_class: str, log_file: str = "", offline: str = "") -> None:
     isolation_class: ``MODULE:CLASS``, the isolation of a kind of instances. If this machine does not support it, the
                      supervisor writes an `unfit` event with the reason and returns.
     log_file:        the engine's log; "" for none
-    offline:         not "": instances reach only each other
+    offline:         if not "", instances reach only each other
     """
     # The engine reads events from stdout, so other output must not go there.
     events = os.dup(1)
@@ -97,7 +97,7 @@ class Supervisor:
             if self.wake_reader in ready:
                 os.read(self.wake_reader, 4096)
                 for pid, status, _ in ended_children():
-                    self._ended(pid, status)
+                    self._forget(pid, status)
             for descriptor, fork_server in fork_servers.items():
                 if descriptor in ready:
                     self._receive(fork_server)
@@ -162,8 +162,8 @@ class Supervisor:
         write_event(self.events, event="serving", host=host, port=port)
 
     def _start(self, name: str, instance: dict[str, Any], spec: dict[str, Any] | None, command: bytes) -> None:
-        """Fork the agent of an instance: from a fork server when it is ready, or now from this process if that cannot
-        be requested."""
+        """Fork the agent of an instance, from a fork server when that is ready, or now from this process if the
+        fork server cannot be asked."""
         index = instance["index"]
         fork_server = self.fork_servers.get(spec) if spec else None
         self.temporary[index] = instance["temporary"]
@@ -190,9 +190,9 @@ class Supervisor:
             write_event(self.events, event="failed", agent=agent.name, reason=str(error), time=time.time())
             write_event(self.events, event="gone", agent=agent.name, time=time.time())
         else:
-            self._forked(agent, pid)
+            self._report_fork(agent, pid)
 
-    def _forked(self, agent: AgentProcess, pid: int) -> None:
+    def _report_fork(self, agent: AgentProcess, pid: int) -> None:
         """Send an agent that has been forked its command, and report it: from now on it is expected to start its
         programs."""
         with contextlib.suppress(BrokenPipeError):  # it was killed before it began; its end is reported
@@ -203,16 +203,16 @@ class Supervisor:
     def _receive(self, fork_server: ForkServer) -> None:
         """Execute a message of a fork server. Fork the agents that it cannot fork from this process."""
         forked = fork_server.forked
-        unforkable = fork_server.receive(self._forked, self._ended)
+        unforkable = fork_server.receive(self._report_fork, self._forget)
         if not fork_server.usable:
-            # An agent that it has forked and not reported would take the commands of another.
+            # An agent that it has forked without a report would receive the commands of another.
             self._end_orphans(fork_server.pid)
         for agent in unforkable:
             self._fork_here(agent)
         if not fork_server.usable:
             for pid in forked:
-                if not os.path.exists(f"/proc/{pid}"):  # the fork server has reaped it and could not say so
-                    self._ended(pid, 1)
+                if not os.path.exists(f"/proc/{pid}"):  # the fork server has reaped it and could not report that
+                    self._forget(pid, 1)
 
     def _kill_stuck(self) -> float | None:
         """Kill the agents that have not ended their programs in time. Return the seconds until the next deadline, or
@@ -230,9 +230,9 @@ class Supervisor:
                     os.kill(agent.pid, signal.SIGKILL)
         return max(min(self.ending.values()) - now, 0.0) if self.ending else None
 
-    def _ended(self, pid: int, status: int) -> None:
+    def _forget(self, pid: int, status: int) -> None:
         """Forget an agent that has ended, and report it if it was killed."""
-        how = how_ended(os.waitstatus_to_exitcode(status))
+        how = describe_exit(os.waitstatus_to_exitcode(status))
         agent = next((agent for agent in self.agents.values() if agent.pid == pid), None)
         if agent is None:
             # A server, a fork server, or an orphan of a killed agent.
@@ -247,6 +247,6 @@ class Supervisor:
             self._end_orphans()
             write_event(self.events, event="gone", agent=agent.name, time=time.time())
 
-    def _end_orphans(self, *spared: int) -> None:
+    def _end_orphans(self, *skipped: int) -> None:
         fork_servers = {fork_server.pid for fork_server in self.fork_servers.alive()}
-        end_orphans({*spared, *(agent.pid for agent in self.agents.values()), *fork_servers, *self.servers})
+        end_orphans({*skipped, *(agent.pid for agent in self.agents.values()), *fork_servers, *self.servers})

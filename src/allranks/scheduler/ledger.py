@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SchedulesPlace:
+class SchedulerPaths:
     """Paths of the scheduler's files in a workspace."""
 
     workspace: Workspace
@@ -70,8 +70,8 @@ class SchedulesPlace:
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[int]:
-        """Lock the workspace for this scheduler and its runs, which inherit the descriptor that is yielded. The kernel
-        releases the lock when the last of these processes ends.
+        """Lock the workspace for this scheduler and its runs, which inherit the yielded descriptor. The kernel releases
+        the lock when the last of these processes ends.
 
         Wait for the runs of a scheduler that was killed. Raise InputError, which names the process, if another
         scheduler is running.
@@ -104,7 +104,7 @@ reason TEXT NOT NULL DEFAULT '') STRICT;
 """
 
 CREATED = "LocalClient"
-"""The source of a schedule that no file declares. It stays when files are read."""
+"""The source of a schedule that no file declares. Reading files does not change such a schedule."""
 
 
 @dataclass(frozen=True)

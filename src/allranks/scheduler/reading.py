@@ -15,7 +15,7 @@ from allranks.plan import codec
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.reader import pipeline, snapshot
 from allranks.plan.secrets import hidden
-from allranks.scheduler.ledger import Ledger, SchedulesPlace
+from allranks.scheduler.ledger import Ledger, SchedulerPaths
 from allranks.schedules.finding import find_schedules
 from allranks.sdk import session
 from allranks.sdk.compilation import job_request
@@ -25,24 +25,23 @@ if TYPE_CHECKING:
     from allranks.schedules.finding import Schedule
 
 
-def read(place: SchedulesPlace, target: Path | None) -> None:
+def read(paths: SchedulerPaths, target: Path | None) -> None:
     """Read the schedules of a file or a folder (by default the project's) into the ledger.
 
-    Raise InputError with all problems. The ledger does not change then.
+    Raise InputError with all problems, without changing the ledger.
     """
 
     with session.session(client=False), tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
-        schedules = _read_schedules(place, target, Path(snapshots))
-    with Ledger(place.ledger) as ledger:
+        schedules = _read_schedules(paths, target, Path(snapshots))
+    with Ledger(paths.ledger) as ledger:
         ledger.replace(schedules, datetime.now(timezone.utc))
 
 
-def _read_schedules(place: SchedulesPlace, target: Path | None, snapshots: Path) -> list[tuple[Schedule, str]]:
-
+def _read_schedules(paths: SchedulerPaths, target: Path | None, snapshots: Path) -> list[tuple[Schedule, str]]:
     schedules: list[tuple[Schedule, str]] = []
     secrets_by_schedule: dict[str, Mapping[str, str]] = {}
     problems: list[Problem] = []
-    for declared in find_schedules(target, required=not place.created()):
+    for declared in find_schedules(target, required=not paths.created()):
         schedule = declared.schedule
         if isinstance(declared.entity.create_job, str):
             found = f"{declared.entity.create_job}, a job of a workspace"
@@ -52,10 +51,10 @@ def _read_schedules(place: SchedulesPlace, target: Path | None, snapshots: Path)
             continue
         try:
             job = declared.entity.create_job
-            lookup = AssetLookup.of(Path(job.base_path or "."), registered.of(place.workspace))
+            lookup = AssetLookup.of(Path(job.base_path or "."), registered.of(paths.workspace))
             plan = pipeline.read(job_request(job, schedule.where), snapshots, schedule.where, lookup=lookup)
             requirements.require(plan)
-            plan = snapshot.save(plan, place.workspace.snapshots)
+            plan = snapshot.save(plan, paths.workspace.snapshots)
         except InputError as error:
             problems += error.problems
             continue
@@ -65,22 +64,21 @@ def _read_schedules(place: SchedulesPlace, target: Path | None, snapshots: Path)
     if problems:
         raise InputError.of(problems)
     for name, secrets_of_plan in secrets_by_schedule.items():
-        _save_secrets(place, name, secrets_of_plan)
+        _save_secrets(paths, name, secrets_of_plan)
     return schedules
 
 
-def put(place: SchedulesPlace, schedule: Schedule, plan: Plan | None, *, enabled: bool) -> None:
-    """Add a schedule that no file declares to the ledger, or change it. plan: None to keep the plan that it has"""
+def put(paths: SchedulerPaths, schedule: Schedule, plan: Plan | None, *, enabled: bool) -> None:
+    """Add a schedule that no file declares to the ledger, or change it. plan: None to keep the existing plan"""
 
-    place.make()
+    paths.make()
     masked = hidden(codec.dumps(plan)) if plan else None
     if masked:
-        _save_secrets(place, schedule.name, masked.values)
-    with Ledger(place.ledger) as ledger:
+        _save_secrets(paths, schedule.name, masked.values)
+    with Ledger(paths.ledger) as ledger:
         ledger.put(schedule, masked.plan if masked else None, datetime.now(timezone.utc), enabled=enabled)
 
 
-def _save_secrets(place: SchedulesPlace, schedule: str, values: Mapping[str, str]) -> None:
-
-    secret_values.remove(place.secrets(schedule))
-    secret_values.save(place.secrets(schedule), values)
+def _save_secrets(paths: SchedulerPaths, schedule: str, values: Mapping[str, str]) -> None:
+    secret_values.remove(paths.secrets(schedule))
+    secret_values.save(paths.secrets(schedule), values)

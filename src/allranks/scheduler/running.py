@@ -22,17 +22,17 @@ from allranks.local.instances import kernel
 from allranks.local.options import Options
 from allranks.plan import codec
 from allranks.plan.secrets import restored
-from allranks.scheduler.ledger import Firing, Ledger, SchedulesPlace
+from allranks.scheduler.ledger import Firing, Ledger, SchedulerPaths
 from allranks.workspace import Workspace
 
 CANCELED = 130
-"""Exit code of a run that was canceled. The scheduler knows whether it resumes."""
+"""Exit code of a run that was canceled. The scheduler decides whether to resume it."""
 
 
-def start(place: SchedulesPlace, options: dict[str, Any], lock: int, firing: Firing) -> subprocess.Popen[bytes]:
+def start(paths: SchedulerPaths, options: dict[str, Any], lock: int, firing: Firing) -> subprocess.Popen[bytes]:
     """Start the process in its own session, so that Ctrl-C reaches the scheduler only. lock: a descriptor"""
-    command = [sys.executable, "-m", "allranks.scheduler.running", str(place.workspace.root), firing.run]
-    with open(place.log(firing.run), "ab") as log:
+    command = [sys.executable, "-m", "allranks.scheduler.running", str(paths.workspace.root), firing.run]
+    with open(paths.log(firing.run), "ab") as log:
         return subprocess.Popen(
             [*command, json.dumps(options), str(lock), str(os.getpid())],
             stdin=subprocess.DEVNULL,
@@ -43,15 +43,15 @@ def start(place: SchedulesPlace, options: dict[str, Any], lock: int, firing: Fir
         )
 
 
-def carry_out(place: SchedulesPlace, run: str, options: dict[str, Any]) -> int:
+def carry_out(paths: SchedulerPaths, run: str, options: dict[str, Any]) -> int:
     """Run a firing's plan, record the result in the ledger unless it is canceled, and return the exit code."""
 
-    with Ledger(place.ledger) as ledger:
+    with Ledger(paths.ledger) as ledger:
         firing = ledger.firing(run)
         plan = ledger.plan(firing.schedule)
     try:
-        plan = restored(plan, secret_values.load(place.secrets(firing.schedule)))
-        record = run_engine(place.workspace, options, plan, firing)
+        plan = restored(plan, secret_values.load(paths.secrets(firing.schedule)))
+        record = run_engine(paths.workspace, options, plan, firing)
         status, verdict = record.status, record.verdict
         reason = f"{verdict.step}: {verdict.reason}" if verdict else ""
     except (InputError, DiskFullError) as error:
@@ -61,7 +61,7 @@ def carry_out(place: SchedulesPlace, run: str, options: dict[str, Any]) -> int:
         status, reason = Status.CANCELED, ""
     if status is Status.CANCELED:
         return CANCELED
-    with Ledger(place.ledger) as ledger:
+    with Ledger(paths.ledger) as ledger:
         ledger.end(run, str(status), reason)
     return 0
 
@@ -88,7 +88,7 @@ def main() -> None:
     os.set_inheritable(int(lock), False)
     kernel.die_with_parent(signal.SIGTERM)
     if os.getppid() == int(scheduler):
-        sys.exit(carry_out(SchedulesPlace(Workspace(Path(root))), run, json.loads(options)))
+        sys.exit(carry_out(SchedulerPaths(Workspace(Path(root))), run, json.loads(options)))
 
 
 if __name__ == "__main__":

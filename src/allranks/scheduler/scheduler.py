@@ -44,10 +44,11 @@ Starter = Callable[[Firing], "subprocess.Popen[bytes]"]
 
 @dataclass(frozen=True)
 class Event:
-    """What happened: next, fired, resumed, ended, missed, or stopping.
+    """An event of the scheduler.
 
+    kind:   next, fired, resumed, ended, missed, or stopping
     text:   a sentence for a reader
-    values: the same for a program
+    values: the same data for a program
     """
 
     kind: str
@@ -89,7 +90,7 @@ class Scheduler:
 
     def _recover(self) -> None:
         for firing in self.ledger.open():
-            self._begin(firing, "resumed", f"run {firing.run} resumes where it was")
+            self._begin(firing, "resumed", f"run {firing.run} resumes")
 
     def _fire(self, entry: Entry) -> None:
         """Start the last run of a schedule that is due, unless an earlier one is running. Skip those before it."""
@@ -126,7 +127,7 @@ class Scheduler:
 
     def _reap(self) -> None:
         """Record the ends of the runs whose processes have ended."""
-        for run, code in self._exited():
+        for run, code in self._pop_exited():
             if code == CANCELED:
                 self.ledger.end(run, "Canceled", "")
             elif not self.ledger.firing(run).status:
@@ -134,7 +135,7 @@ class Scheduler:
                 self.ledger.end(run, "Interrupted", f"its process ended before its run did ({how}): allranks resume")
             self._report_end(run)
 
-    def _exited(self) -> Iterator[tuple[str, int]]:
+    def _pop_exited(self) -> Iterator[tuple[str, int]]:
         """Remove and yield the runs whose processes have ended, with their exit codes."""
         for firing, process in list(self._running):
             if (code := process.poll()) is not None:
@@ -154,7 +155,7 @@ class Scheduler:
                 for _, process in self._running:
                     process.send_signal(signal.SIGTERM)
             self.clock.wait(None)
-            for run, _ in self._exited():
+            for run, _ in self._pop_exited():
                 self._report_end(run)
 
     def _report_missed(self, schedule: str, missed: list[datetime]) -> None:

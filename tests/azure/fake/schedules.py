@@ -39,7 +39,7 @@ def put_schedule(azure: FakeAzure, request: Request, name: str) -> Answer:
         "displayName": None,
         **properties,
         "isEnabled": properties.get("isEnabled") is not False,
-        "action": {**properties["action"], "jobDefinition": run_history.scheduled(definition)},
+        "action": {**properties["action"], "jobDefinition": run_history.schedule_properties(definition)},
         "provisioningState": "Succeeded",
     }
     made = resource(WORKSPACE_PATH, f"/schedules/{name}", kept, azure.schedules.get(name))

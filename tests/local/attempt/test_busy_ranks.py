@@ -57,8 +57,8 @@ def test_the_time_for_which_ranks_may_wait(
         rank.status = Status.RUNNING
     stacks = [Stack(rank, each, pid=rank + 1) for rank, each in enumerate(frames)]
     in_shells = [replace(stack, frames=(), command="it runs `pip`") for stack in stacks if stack.frames == SHELL]
-    monkeypatch.setattr(stack_dumps, "of_ranks", lambda *_: [each for each in stacks if each.frames != SHELL])
-    monkeypatch.setattr(stack_dumps, "in_shells", lambda _: in_shells)
+    monkeypatch.setattr(stack_dumps, "rank_stacks", lambda *_: [each for each in stacks if each.frames != SHELL])
+    monkeypatch.setattr(stack_dumps, "shell_stacks", lambda _: in_shells)
     monkeypatch.setattr(stack_dumps, "activity", lambda _: {1: (0.0, 0), 2: (share * now, 0)})
 
     async def first_stall() -> float | None:
@@ -85,7 +85,7 @@ def test_a_rank_that_has_raised_may_take_its_time_to_exit_or_start_another_progr
     )
     rank = replace(make_ranks(1, 1)[0], log=str(log), status=Status.RUNNING)
     stacks: list[Stack] = []
-    monkeypatch.setattr(stack_dumps, "of_ranks", lambda *_: stacks)
+    monkeypatch.setattr(stack_dumps, "rank_stacks", lambda *_: stacks)
     monkeypatch.setattr(stack_dumps, "program", lambda: "py-spy")
     watch = StallWatch(StepRecord("train", "train", "train", "pytorch", 1, 1, ranks=[rank]), {}, 10.0)
 
@@ -125,7 +125,7 @@ def test_of_the_nodes_of_ray_only_the_head_runs_a_program(
     ranks = make_ranks(2, 1)
     for rank in ranks:
         rank.status = Status.RUNNING
-    monkeypatch.setattr(stack_dumps, "of_ranks", lambda *_: [])
-    monkeypatch.setattr(stack_dumps, "in_shells", lambda ranks: [Stack(rank.rank, ()) for rank in ranks])
+    monkeypatch.setattr(stack_dumps, "rank_stacks", lambda *_: [])
+    monkeypatch.setattr(stack_dumps, "shell_stacks", lambda ranks: [Stack(rank.rank, ()) for rank in ranks])
     watch = StallWatch(StepRecord("train", "train", "train", distribution, 2, 1, ranks=ranks), {}, 10.0)
     assert [stack.rank for stack in asyncio.run(watch.stacks())] == expected

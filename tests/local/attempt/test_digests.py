@@ -56,7 +56,7 @@ def test_an_input_is_read_once_while_it_is_being_read(read: Counter[str], tmp_pa
 
     async def scenario() -> list[dict[str, str | None]]:
         digests, stop = Digests(), StepStop()
-        return await asyncio.gather(*(digests.of_inputs(ports, stop) for _ in range(200)))
+        return await asyncio.gather(*(digests.read(ports, stop) for _ in range(200)))
 
     assert asyncio.run(scenario()) == [{"data": digest.of_path(data)}] * 200
     assert read[str(data)] == 2, "once by the steps and once by this test"
@@ -68,7 +68,7 @@ def test_what_a_step_has_written_is_known_without_reading(read: Counter[str], tm
     async def scenario() -> dict[str, str | None]:
         digests, stop = Digests(), StepStop()
         digests.add([OutputRecord("out", "uri_file", str(tmp_path / "out"), digest="d")])
-        return await digests.of_inputs(ports, stop)
+        return await digests.read(ports, stop)
 
     assert asyncio.run(scenario()) == {"data": "d"}
     assert not read

@@ -54,7 +54,7 @@ def verdict_on(tmp_path: Path, ranks: int, events: Sequence[Event], error: str =
         reports = {rank: tmp_path / f"report_{rank}" for rank in range(ranks)}
         await monitor.AttemptMonitor(
             step, record, {"node": "instance 0"}, queue, start, reports, Options(), MagicMock(), Instance(queue),
-            held=False, evicting=bool, stopping=bool,
+            debugged=False, evicting=bool, stopping=bool,
         ).until_gone()  # fmt: skip
 
     asyncio.run(monitored())

@@ -49,7 +49,7 @@ FAILED = with_failure(RUNNING, 50.0)
         (replace(DONE, dismissed=61.0), QUIET, 61.5 + lifecycle.DISMISSAL, (Action.KILL,)),
         (replace(RUNNING, raised={0: 50.0}), QUIET, 51.0, ()),
         (replace(RUNNING, raised={0: 50.0}), QUIET, 50.1 + lifecycle.RAISED, (Action.KILL,)),
-        (replace(RUNNING, terminated=True, stopped=True), Surroundings(True, left=False), 1.0, (Action.KILL,)),
+        (replace(RUNNING, terminated=True, stopped=True), Surroundings(True, remaining=False), 1.0, (Action.KILL,)),
         (replace(RUNNING, overdue=100.0, stacks_asked=True), QUIET, 100.1 + lifecycle.GRACE, (Action.KILL,)),
     ],
 )  # fmt: skip
@@ -60,7 +60,7 @@ def test_what_is_done_at_a_moment(state: State, around: Surroundings, now: float
 
 
 def test_nobody_is_late_in_a_debugger() -> None:
-    limits = replace(LIMITS, held=True, timeout=None)
+    limits = replace(LIMITS, debugged=True, timeout=None)
     state = replace(RUNNING, raised={0: 50.0})
     assert advance(state, limits, QUIET, 5000.0) == (state, ())
 
@@ -99,6 +99,6 @@ def test_a_launcher_that_others_kill_leaves_its_ranks() -> None:
 
 def test_a_server_that_is_dismissed_has_not_failed() -> None:
     dismissed = replace(DONE, dismissed=61.0)
-    assert dismissed.ends(-signal.SIGTERM) == 0
-    assert replace(dismissed, orphaned=True).ends(-signal.SIGTERM) == -signal.SIGTERM
-    assert RUNNING.ends(1) == 1
+    assert dismissed.recorded_code(-signal.SIGTERM) == 0
+    assert replace(dismissed, orphaned=True).recorded_code(-signal.SIGTERM) == -signal.SIGTERM
+    assert RUNNING.recorded_code(1) == 1

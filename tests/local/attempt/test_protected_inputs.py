@@ -33,7 +33,7 @@ def test_a_write_into_an_input(kind: str, tmp_path: Path, command: str) -> None:
     else:
         assert verdict is not None
         assert (verdict.code, notes) == ("read-only-input", [])
-        assert verdict.advice.startswith("input data is read-only, as on Azure ML; outputs are for writing")
+        assert verdict.advice.startswith("input data is read-only, as on Azure ML; declare an output")
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_write_into_an_input(kind: str, tmp_path: Path, command: str) -> None:
 )
 def test_the_input_into_which_a_program_wrote(said: str, names: list[str]) -> None:
     modes = {"data": "ro_mount", "data-2": "mount", "copy": "download", "lr": ""}
-    assert stage.read_only([ResolvedInput(name, "", mode, "/x") for name, mode in modes.items()], said) == names
+    assert stage.read_only_inputs([ResolvedInput(name, "", mode, "/x") for name, mode in modes.items()], said) == names
 
 
 @pytest.mark.parametrize(("mode", "kind", "count"), [("ro_mount", "loopback", 1), ("ro_mount", "rack", 0),

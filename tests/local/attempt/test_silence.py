@@ -1,4 +1,4 @@
-"""The user is told of ranks that are silent, before they are judged."""
+"""The user is told of ranks that are silent, before the step fails."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ class Announced:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "end"), [(300.0, "after 300 s, the step is judged (--stall)"), (0.0, "--stall 0: it is not judged")]
+    ("seconds", "end"), [(300.0, "it fails after 300 s without progress (--stall)"), (0.0, "--stall 0 sets no limit")]
 )
 def test_each_silence_is_announced_once(seconds: float, end: str, tmp_path: Path) -> None:
     ranks = [RankRecord(n, n, 0, "node", Status.RUNNING, log=str(tmp_path / str(n))) for n in range(3)]

@@ -38,7 +38,7 @@ class Trial:
                 ranks = {
                     f"rank {rank.rank}": [1.0, memory] for rank in self.step.ranks if rank.instance_rank == instance
                 }
-                self.watch.sampled(Event("usage", f"train/0/{instance}", BEGIN + second, ranks=ranks))
+                self.watch.sample(Event("usage", f"train/0/{instance}", BEGIN + second, ranks=ranks))
         return self.step.notes
 
 
@@ -70,28 +70,28 @@ def test_a_sample_is_recorded_with_the_totals_of_the_ranks(store: Store) -> None
         BEGIN + 1,
         ranks={"rank 0": [0.5, 7], "rank 1": [0.25, 9, 50, 3], "mpirun": [1.0, 1]},
     )
-    trial.watch.sampled(event)
-    trial.watch.sampled(Event("usage", "train/0/0", BEGIN + 2, ranks={"rank 0": [0.75, 5], "rank 1": [0.5, 11, 0, 2]}))
+    trial.watch.sample(event)
+    trial.watch.sample(Event("usage", "train/0/0", BEGIN + 2, ranks={"rank 0": [0.75, 5], "rank 1": [0.5, 11, 0, 2]}))
     assert trial.step.usage[0][0] == Sample(BEGIN + 1, {0: RankUsage(0.5, 7), 1: RankUsage(0.25, 9, 50, 3)})
     first, second = trial.step.ranks
     assert (first.cpu_seconds, first.peak_memory, first.peak_gpu_memory) == (0.75, 7, None)
     assert (second.cpu_seconds, second.peak_memory, second.peak_gpu_memory) == (0.5, 11, 3)
     # At its end the kernel tells the CPU time exactly. Its peak includes pages of files, which samples leave out.
-    trial.watch.ended(first, Event("exited", "train/0/0", BEGIN + 3, "rank 0", 0, cpu=0.81, memory=1000))
+    trial.watch.add_end(first, Event("exited", "train/0/0", BEGIN + 3, "rank 0", 0, cpu=0.81, memory=1000))
     assert (first.cpu_seconds, first.peak_memory) == (0.81, 7)
 
 
 def test_a_rank_without_a_sample_has_the_totals_of_its_end(store: Store) -> None:
     trial = Trial(store, 1)
-    trial.watch.ended(trial.step.ranks[0], Event("exited", "train/0/0", BEGIN, "rank 0", 0, cpu=0.02, memory=1000))
+    trial.watch.add_end(trial.step.ranks[0], Event("exited", "train/0/0", BEGIN, "rank 0", 0, cpu=0.02, memory=1000))
     assert (trial.step.ranks[0].cpu_seconds, trial.step.ranks[0].peak_memory) == (0.02, 1000)
     # A process of it that was forked: the shell has not waited for that.
-    trial.watch.ended(trial.step.ranks[0], Event("used", "train/0/0", BEGIN, "rank 0", cpu=1.5, memory=3000))
+    trial.watch.add_end(trial.step.ranks[0], Event("used", "train/0/0", BEGIN, "rank 0", cpu=1.5, memory=3000))
     assert (trial.step.ranks[0].cpu_seconds, trial.step.ranks[0].peak_memory) == (1.52, 3000)
 
 
 def test_a_failure_to_measure_is_noted_once(store: Store) -> None:
     trial = Trial(store, 4)
     for instance in (0, 1):
-        trial.watch.sampled(Event("usage_failed", f"train/0/{instance}", BEGIN, reason="OSError: no /proc"))
+        trial.watch.sample(Event("usage_failed", f"train/0/{instance}", BEGIN, reason="OSError: no /proc"))
     assert trial.step.notes == ["resource usage is not measured: OSError: no /proc"]

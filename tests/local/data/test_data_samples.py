@@ -23,7 +23,7 @@ FOLDERS: dict[str, tuple[list[str], str, list[str]]] = {
 def test_files_are_evenly_spaced(names: list[str], text: str, kept: list[str]) -> None:
     sample = samples.parse(text)
     assert sample is not None
-    assert samples.chosen(names, sample) == kept
+    assert samples.choose(names, sample) == kept
 
 
 TABLES: dict[str, tuple[str, str, str, str]] = {
@@ -39,10 +39,10 @@ def test_rows_are_evenly_spaced(tmp_path: Path, name: str, text: str, sample: st
     (tmp_path / name).write_bytes(text.encode())
     amount = samples.parse(sample)
     assert amount is not None
-    path, _ = samples.of_path(tmp_path / name, amount, tmp_path / "samples")
+    path, _ = samples.make(tmp_path / name, amount, tmp_path / "samples")
     assert path.name == name
     assert path.read_bytes() == kept.encode()
-    assert samples.of_path(tmp_path / name, amount, tmp_path / "samples")[0] == path
+    assert samples.make(tmp_path / name, amount, tmp_path / "samples")[0] == path
 
 
 def test_a_folder_with_a_table_of_parquet(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_folder_with_a_table_of_parquet(tmp_path: Path) -> None:
         (source / name).touch()
     amount = samples.parse("1%")
     assert amount is not None
-    path, what = samples.of_path(source, amount, tmp_path / "samples")
+    path, what = samples.make(source, amount, tmp_path / "samples")
     assert parquet.read_table(path / "t.parquet")["id"].to_pylist() == list(range(0, 1000, 100))
     assert sorted(each.name for each in (path / "images").iterdir()) == ["000.png", "100.png"]
     assert what == "sample 1%: 3 of 201 files"

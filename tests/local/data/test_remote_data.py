@@ -14,7 +14,7 @@ import pytest
 from allranks.errors import InputError
 from allranks.history.records import Status
 from allranks.local.data import cache, storage
-from allranks.local.data.inputs import provided
+from allranks.local.data.inputs import fetch_data
 from allranks.local.data.storage import StorageError
 from allranks.local.engine import run, stored_plan
 from allranks.local.options import Options
@@ -40,7 +40,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def copied(uri: str, kind: str = "uri_file", **options: Any) -> cache.Copy:
-    return cache.copy_of(uri, kind, **options)
+    return cache.local_copy(uri, kind, **options)
 
 
 def entries(tmp_path: Path) -> list[Path]:
@@ -112,7 +112,7 @@ def test_a_failure_is_one_message_and_leaves_nothing(
         step = Step("train", "true", inputs=(Input("data", "uri_file", GraphInput("table"), "ro_mount"),))
         plan = Plan("p", Graph((step,), (Input("table", "uri_file", DataPath(uri), "ro_mount"),)), source="p.py")
         with pytest.raises(InputError) as caught:
-            provided(plan, Workspace(tmp_path / "w"))
+            fetch_data(plan, Workspace(tmp_path / "w"))
     (problem,) = caught.value.problems
     assert problem.where == "pipeline p, key inputs.table (p.py)"
     assert found in problem.found
@@ -190,7 +190,7 @@ def test_without_a_login_a_container_is_read_if_it_is_public(
             raise failure
         return "data"
 
-    monkeypatch.setattr(storage, "_found", found)
+    monkeypatch.setattr(storage, "_find", found)
     expected = pytest.raises(StorageError, match=outcome) if error else contextlib.nullcontext()
     with expected:
         assert storage.find("wasbs://data@account.blob.core.windows.net/x", "uri_folder") == outcome

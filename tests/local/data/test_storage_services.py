@@ -104,13 +104,13 @@ def test_a_pipeline_reads_a_folder_and_writes_another(
         (note,) = record.steps[0].notes
         name = f"{root}/out/{record.id}:copy" if f"{record.id}:copy" in note else note.rpartition(" ")[2]
         assert note == f"output copy is uploaded to {name}"
-        copy = cache.copy_of(name, "uri_folder")
+        copy = cache.local_copy(name, "uri_folder")
         files = {path.relative_to(copy.path).as_posix(): path for path in copy.path.rglob("*") if path.is_file()}
         assert {name: path.read_text("utf-8") for name, path in files.items()} == {
             "a.txt": "a.txt",
             "b/c.txt": "b/c.txt",
         }
-        file = cache.copy_of(f"{root}/in/a.txt", "uri_file")
+        file = cache.local_copy(f"{root}/in/a.txt", "uri_file")
         assert file.path.read_text("utf-8") == "a.txt"
         absent = root.replace("data", "none")
         for uri, kind in ((f"{root}/none", "uri_folder"), (f"{root}/none", "uri_file"), (absent, "uri_folder")):

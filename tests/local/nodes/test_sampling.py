@@ -86,7 +86,7 @@ def test_bayesian_sampling_learns_from_results_also_those_before_a_resume(maximi
         sampled = {}
         for trial in trials:
             units = sampled[trial] = sampler.sample(trial) or ()
-            sampler.ended(trial, sign * abs(lr(sampler, units) - 0.3))
+            sampler.add_result(trial, sign * abs(lr(sampler, units) - 0.3))
         return sampled
 
     first = Sampler(node)
@@ -94,7 +94,7 @@ def test_bayesian_sampling_learns_from_results_also_those_before_a_resume(maximi
     resumed = Sampler(node)
     for trial, units in earlier.items():
         resumed.add(trial, units)
-        resumed.ended(trial, sign * abs(lr(first, units) - 0.3) if trial else None)  # the first one failed
+        resumed.add_result(trial, sign * abs(lr(first, units) - 0.3) if trial else None)  # the first one failed
     for sampler in (first, resumed):
         later = search(sampler, range(20, 40))
         assert median(abs(lr(sampler, units) - 0.3) for units in later.values()) < 0.1

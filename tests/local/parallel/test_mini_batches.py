@@ -116,7 +116,7 @@ def test_workers_run_with_an_old_python(trial: Trial, version: str) -> None:
     assert done.returncode == 0, done.stderr
     assert trial.rows() == ["a", "b", "e"]
     assert trial.run(script, python=python, mini_batch_error_threshold=0).returncode == 1
-    assert trial.failure().startswith("1 mini-batches failed, and 0 may")
+    assert trial.failure().startswith("1 mini-batches failed, at most 0 may")
 
 
 FAILURES = {
@@ -134,17 +134,17 @@ FAILURES = {
     "too few": (
         "def run(batch): return batch[:1]",
         {"error_threshold": 1},
-        "2 items failed, and 1 may; score.py:1: run() returned 1 for 2 items",
+        "2 items failed, at most 1 may; score.py:1: run() returned 1 for 2 items",
     ),
     "an item": (
         "def run(batch):\n    raise ValueError(batch[0][-1])",
         {"mini_batch_error_threshold": 0, "max_retries": 0},
-        "1 mini-batches failed, and 0 may; the last one, mini-batch 0 (a and 1 more): score.py:2: ValueError: a",
+        "1 mini-batches failed, at most 0 may; the last one, mini-batch 0 (a and 1 more): score.py:2: ValueError: a",
     ),
     "exit": (
         "import sys\ndef run(batch): sys.exit(4)",
         {"error_threshold": 3, "max_retries": 0},
-        "4 items failed, and 3 may; the last one, mini-batch 1 (c and 1 more): score.py:2: SystemExit: 4",
+        "4 items failed, at most 3 may; the last one, mini-batch 1 (c and 1 more): score.py:2: SystemExit: 4",
     ),
 }
 

@@ -34,7 +34,7 @@ def table(
     settings = {"partition_keys": partition_keys, "mini_batch_size": 1 << 30}
     data = tables.Data({"inputs": [[str(folder), found.paths, found.transformations]], **settings})
     ((items, _),) = data.split()
-    return data.of(items)
+    return data.mini_batch(items)
 
 
 def values(frame: Any) -> dict[str, list[Any]]:

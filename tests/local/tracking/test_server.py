@@ -14,7 +14,7 @@ import pytest
 from allranks.history.records import Status
 from allranks.local.instances.supervisor import Supervisor
 from allranks.local.tracking import server
-from allranks.local.tracking.server import MlflowServer, authenticated, is_needed
+from allranks.local.tracking.server import MlflowServer, is_needed, require_token
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.workspace import Workspace
@@ -86,7 +86,7 @@ def test_only_requests_with_the_token_are_answered(header: str | None, status: s
 
     answers: list[str] = []
     environ = {} if header is None else {"HTTP_AUTHORIZATION": header}
-    body = authenticated(application, "right")(environ, lambda text, _: answers.append(text))
+    body = require_token(application, "right")(environ, lambda text, _: answers.append(text))
     assert answers == [status]
     assert (body == [b"secret"]) is (status == "200 OK")
 

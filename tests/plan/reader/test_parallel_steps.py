@@ -178,7 +178,7 @@ def test_a_run_on_two_instances_that_fails_and_is_resumed(here: Path, kind: str)
     assert record.status is Status.FAILED
     assert record.verdict is not None
     assert record.verdict.reason.startswith(
-        "1 mini-batches failed, and 0 may; the last one, mini-batch 2 (e): score.py:3"
+        "1 mini-batches failed, at most 0 may; the last one, mini-batch 2 (e): score.py:3"
     )
     assert record.verdict.rank == 0
     (here / "src/score.py").write_text(SCRIPT)

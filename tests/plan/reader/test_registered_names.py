@@ -156,9 +156,9 @@ def test_an_environment_is_a_virtual_environment_or_that_of_a_file(project: Path
     plan = read("pipeline.yml")
     fetch, train = plan.graph.nodes
     assert fetch.environment == Environment("evaluation", image="python:3.12")
-    assert interpreters.of_environment(fetch.environment, plan.source) == Path(sys.executable)
+    assert interpreters.find(fetch.environment, plan.source) == Path(sys.executable)
     assert str(train.environment) == "azureml:acpt-pytorch@latest"
-    assert interpreters.of_environment(train.environment, plan.source) == project / ".venvs/torch/bin/python"
+    assert interpreters.find(train.environment, plan.source) == project / ".venvs/torch/bin/python"
 
 
 def test_a_job_by_itself_has_them_too(project: Path) -> None:
@@ -174,9 +174,7 @@ def test_a_job_by_itself_has_them_too(project: Path) -> None:
     write(project, "allranks.yaml", NAMES.replace("data:\n", "data:\n  titanic: own/trainer.yaml\n"))
     plan = read("job.yml")
     assert plan.graph.inputs[0].value == DataPath(str(project / "own/trainer.yaml"))
-    assert (
-        interpreters.of_environment(plan.graph.nodes[0].environment, plan.source) == project / ".venvs/torch/bin/python"
-    )
+    assert interpreters.find(plan.graph.nodes[0].environment, plan.source) == project / ".venvs/torch/bin/python"
 
 
 def test_a_value_that_the_user_sets_is_looked_up(project: Path) -> None:

@@ -1,2 +1,2 @@
-"""`allranks.LocalClient`, which stands where azure-ai-ml's MLClient stands, and what runs a script or a notebook with
-it."""
+"""`allranks.LocalClient`, a replacement of azure-ai-ml's MLClient, and the runner of scripts and notebooks that use
+MLClient."""

@@ -1,7 +1,7 @@
-"""How the service shows an asset: with every key that it has, in its own forms, and without what it drops.
+"""The form in which the service returns an asset: with all of its keys, and without those that it drops.
 
-Seen in azure-sdk-for-python's recordings of the service: docs/azure.md says which. Keys that the SDK's models lack,
-which were null in all of them, are left out.
+The forms are those in azure-sdk-for-python's recordings of the service, which docs/azure.md names. Keys that the SDK's
+models lack, which were null in all recordings, are omitted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ADDED: dict[str, dict[str, Any]] = {
     "data": {},
     "models": {**_PROVISIONED, "flavors": {}, "jobName": None, "stage": "None"},
 }
-"""What the service adds to a version."""
+"""The keys that the service adds to a version."""
 
 _DATASTORE = "azureml://datastores/"
 
@@ -52,7 +52,7 @@ def shown_properties(kind: str, sent: dict[str, Any], scope: str) -> dict[str, A
     elif kind == "models":
         shown["modelUri"] = shown["modelUri"].replace("/resourcegroups/", "/resourceGroups/")
     elif kind == "components":
-        # The description is the spec's alone.
+        # Only the spec contains the description.
         shown |= {"description": None, "componentSpec": _component(sent["componentSpec"])}
     return shown
 

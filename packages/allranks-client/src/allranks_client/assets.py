@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from allranks_client.asset_answers import shown_properties
-from allranks_client.emulation import SHARED, Service, created, resource, viewed
+from allranks_client.emulation import SHARED, Service, created, resource, select
 from allranks_client.messages import Answer, Refusal, Request, not_found
 from allranks_client.routing import MANAGEMENT, REGISTRY_HOST
 
@@ -19,17 +19,17 @@ SINGULAR = {
     "data": "Data",
     "models": "Model",
 }
-"""The kinds, each with the word for one asset."""
+"""The kinds, each with its singular."""
 
 _CHANGEABLE = {"description", "tags", "properties", "isArchived", "stage", "autoDeleteSetting"}
-_CHANGEABLE |= {"provisioningState", "flavors"}  # what the service adds
-"""What may differ between two bodies of the same version."""
+_CHANGEABLE |= {"provisioningState", "flavors"}  # added by the service
+"""Keys that may differ between two bodies of the same version."""
 _SPEC_TEXTS = ("description", "tags", "display_name")
 _ANONYMOUS = ("azureml_anonymous", "CliV2Anonymous")
 
 
 class Assets:
-    """The versions of a workspace or a registry. A subclass stores their bodies, with the properties that were sent.
+    """The versions of a workspace or a registry. A subclass stores their bodies, with the properties as sent.
 
     scope: the id of the workspace or registry
     """
@@ -45,7 +45,7 @@ class Assets:
         raise NotImplementedError
 
     def find(self, kind: str, name: str, version: str = "") -> list[dict[str, Any]]:
-        """Return the bodies of the versions of a name, the newest first. version: the wanted one; "": all of them"""
+        """Return the bodies of the versions of a name, the newest first. version: only this one; "": all of them"""
         raise NotImplementedError
 
     def store(self, kind: str, name: str, body: dict[str, Any], *, is_new: bool) -> None:
@@ -61,18 +61,18 @@ class Assets:
         raise NotImplementedError
 
     def show(self, kind: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Return the body of a version as the service shows it."""
+        """Return the body of a version as the service returns it."""
         properties = shown_properties(kind, body["properties"], self.scope)
         if kind == "components":
             properties["componentSpec"].setdefault("version", body["name"])
         return {**body, "properties": properties}
 
     def accept(self, kind: str, name: str, version: str, properties: dict[str, Any]) -> str:
-        """Return the version to store something as. Raise Refusal if the service does not take it."""
+        """Return the version under which to store an asset. Raise Refusal if the service rejects it."""
         raise NotImplementedError
 
     def next_version(self, kind: str, versions: list[dict[str, Any]]) -> str:
-        """Return the version of what is sent without one."""
+        """Return the version for an asset that was sent without one."""
         return str(max((int(body["name"]) for body in versions if body["name"].isdecimal()), default=0) + 1)
 
     def versions(self, kind: str, name: str) -> list[dict[str, Any]]:
@@ -108,17 +108,17 @@ class Assets:
         if before:
             if properties.get("isAnonymous"):
                 return before, False
-            if changed := _changed(kind, self.show(kind, before), self.show(kind, body)):
+            if changed := _changed_field(kind, self.show(kind, before), self.show(kind, body)):
                 raise _immutable(kind, name, changed)
             body["properties"] = {**before["properties"], **properties}
-            if kind == "components":  # the client may send what it was shown, which is less than what it sent
+            if kind == "components":  # the client may send the component as returned, which is less than it sent before
                 texts = {key: value for key, value in properties["componentSpec"].items() if key in _SPEC_TEXTS}
                 body["properties"]["componentSpec"] = {**before["properties"]["componentSpec"], **texts}
         self.store(kind, name, body, is_new=before is None)
         return body, before is None
 
     def container(self, kind: str, name: str) -> dict[str, Any]:
-        """Return what a name has besides its versions. Raise Refusal if it has no version."""
+        """Return the properties of a name besides its versions. Raise Refusal if it has no version."""
         versions = self.versions(kind, name)
         properties = {
             "latestVersion": versions[0]["name"],
@@ -136,7 +136,7 @@ class Assets:
 
 
 def _route(method: str, path: str, kinds: Iterable[str] = SINGULAR) -> Callable[[Callable[..., Answer]], Any]:
-    """Add a function that answers for each kind, in workspaces and in registries."""
+    """Register a function for each kind, in workspaces and in registries."""
 
     def add(handler: Callable[..., Answer]) -> Callable[..., Answer]:
         for kind in kinds:
@@ -156,7 +156,7 @@ def _of_kind(handler: Callable[..., Answer], kind: str, service: Service, reques
 @_route("GET", "/{kind}")
 def list_containers(service: Service, request: Request, assets: Assets, kind: str) -> Answer:
     names = [name for name in assets.names(kind) if not name.startswith(_ANONYMOUS)]
-    return service.page(request, viewed(request, [assets.container(kind, name) for name in names]))
+    return service.page(request, select(request, [assets.container(kind, name) for name in names]))
 
 
 @_route("GET", "/{kind}/{name}")
@@ -181,7 +181,7 @@ def list_versions(service: Service, request: Request, assets: Assets, kind: str,
     # In a registry the SDK looks for earlier versions before it creates the first one.
     if not found and kind != "codes" and not request.registry:
         raise assets.missing(kind, name)
-    found = viewed(request, [assets.show(kind, body) for body in found])
+    found = select(request, [assets.show(kind, body) for body in found])
     if "asc" in request.query.get("$orderBy", request.query.get("orderBy", "")):
         found.reverse()
     top = request.query.get("$top", request.query.get("top"))
@@ -197,7 +197,7 @@ def get_version(service: Service, request: Request, assets: Assets, kind: str, n
 def put_version(service: Service, request: Request, assets: Assets, kind: str, name: str, version: str) -> Answer:
     properties = request.json.get("properties") or {}
     body, is_new = assets.put(kind, name, version, properties)
-    # An environment, and what is anonymous, counts as created each time.
+    # An environment, and an anonymous asset, counts as created each time.
     if is_new or kind == "environments" or (kind == "components" and properties.get("isAnonymous")):
         return created(request, assets.show(kind, body))
     return Answer.of(assets.show(kind, body))
@@ -205,8 +205,8 @@ def put_version(service: Service, request: Request, assets: Assets, kind: str, n
 
 @_route("POST", "/{kind}/{name}/versions/{version}/startPendingUpload", ["codes"])
 def start_upload(service: Service, request: Request, assets: Assets, kind: str, **_: str) -> Answer:
-    """Return a new container for what is to be uploaded, and a SAS for it."""
-    return Answer.of(upload_place(service, f"{kind}-{uuid.uuid4()}"))
+    """Return a new container for an upload, and a SAS for it."""
+    return Answer.of(upload_target(service, f"{kind}-{uuid.uuid4()}"))
 
 
 @SHARED.route(REGISTRY_HOST, "PUT", "/mferp/managementfrontend{registry}/tempdatarefs/{name}/versions/{version}")
@@ -215,10 +215,10 @@ def start_registry_upload(service: Service, request: Request, name: str, version
     kind = str(request.json.get("assetId")).removeprefix(f"{request.scope}/").partition("/")[0]
     if service.assets_of(request).existing(kind, name, version):
         raise Refusal(409, "Conflict", f"{kind} {name}:{version} already exists in registry {request.registry}.")
-    return Answer.of(upload_place(service, f"{request.registry}-{uuid.uuid4()}"))
+    return Answer.of(upload_target(service, f"{request.registry}-{uuid.uuid4()}"))
 
 
-def upload_place(service: Service, container: str) -> dict[str, Any]:
+def upload_target(service: Service, container: str) -> dict[str, Any]:
     """Return the address of a container, with a SAS."""
     address = f"https://{service.account}.blob.core.windows.net/{container}"
     credential = {"credentialType": "SAS", "sasUri": f"{address}?{service.signature()}"}
@@ -232,7 +232,7 @@ def _hash(properties: dict[str, Any]) -> str | None:
     return str(found) if found else None
 
 
-def _changed(kind: str, before: dict[str, Any], now: dict[str, Any]) -> str:
+def _changed_field(kind: str, before: dict[str, Any], now: dict[str, Any]) -> str:
     """Return the first field whose content differs; "" if none does."""
     contents = [_content(kind, body["properties"]) for body in (before, now)]
     if contents[0] == contents[1] or not all(isinstance(content, dict) for content in contents):
@@ -242,7 +242,7 @@ def _changed(kind: str, before: dict[str, Any], now: dict[str, Any]) -> str:
 
 
 def _content(kind: str, properties: dict[str, Any]) -> Any:
-    """Return what may not change of a version."""
+    """Return the immutable part of a version."""
     fixed = {key: value for key, value in properties.items() if key not in _CHANGEABLE}
     if kind == "codes":
         return _hash(properties) or fixed
@@ -264,8 +264,8 @@ def _without_empty(value: Any) -> Any:
 def _immutable(kind: str, name: str, field: str) -> Refusal:
     """Return the error for a version whose content would change.
 
-    azure-ai-ml creates the next version of an environment when it sees 409. Recordings of the service show that a
-    component has another status.
+    azure-ai-ml creates the next version of an environment when it receives 409. Recordings of the service show another
+    status for components.
     """
     if kind != "components":
         called = SINGULAR[kind].lower()

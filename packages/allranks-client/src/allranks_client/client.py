@@ -34,7 +34,7 @@ _plan: ContextVar[Plan | None] = ContextVar("plan", default=None)
 """The plan of the job that this thread submits. The request has ids in place of code and components."""
 
 _NO_CACHE = "AZURE_ML_DISABLE_ON_DISK_CACHE"
-"""Disables the SDK's cache on disk of registered components, which knows nothing of folders."""
+"""Disables the SDK's cache of registered components on disk, which does not distinguish workspace folders."""
 
 _started: dict[str, Workspace] = {}
 """The workspaces of the jobs that this process has started, by their names."""
@@ -46,25 +46,25 @@ def running_jobs() -> list[str]:
 
 
 class LocalClient(MLClient):  # type: ignore[misc]
-    """A client that stands where `MLClient` stands, and runs jobs on this machine::
+    """A replacement of `MLClient` that runs jobs on this machine::
 
         ml_client = LocalClient()
         job = ml_client.jobs.create_or_update(pipeline())
         ml_client.jobs.stream(job.name)
 
     It has `MLClient`'s operations, with their arguments, entities and exceptions. Jobs, components, environments, data
-    and models are in the workspace folder; any compute is this machine. A call that has no meaning here raises
-    InputError, which says what to do. A job that cannot run here raises InputError too, before anything is started.
+    and models are in the workspace folder; any compute is this machine. A call that is not available here raises
+    InputError with the alternative. A job that cannot run here raises InputError too, before anything is started.
 
     A job has a process of its own. It continues when the script or the notebook's kernel ends, as on Azure ML;
     ``jobs.begin_cancel(name)`` and ``allranks cancel`` stop it. Interrupting `jobs.stream` does not.
 
     The first five arguments are those of `MLClient`. All are optional. Names of a workspace only appear in ids.
 
-    registry_name: a client of a registry, which is in the workspace folder. One in which nothing was created returns
-                   names only, whose files ``allranks.yaml`` gives (docs/names.md)
+    registry_name: a client of a registry, which is in the workspace folder. A registry in which nothing was created
+                   returns names only; ``allranks.yaml`` maps them to files (docs/names.md)
     folder:        the workspace; default: the `.allranks` folder of the current folder or a parent
-    faults:        injected into each job, as by `allranks.run`
+    faults:        faults to inject into each job, as for `allranks.run`
     options:       the options of `MLClient`, such as ``show_progress``
     """
 
@@ -73,7 +73,7 @@ class LocalClient(MLClient):  # type: ignore[misc]
 
     def __init__(
         self,
-        credential: Any = None,  # nobody signs in
+        credential: Any = None,  # there is no sign-in
         subscription_id: str | None = None,
         resource_group_name: str | None = None,
         workspace_name: str | None = None,
@@ -128,7 +128,7 @@ class LocalClient(MLClient):  # type: ignore[misc]
         return f"LocalClient({self._service.workspace.root})"
 
     def _name_only(self, registry: LocalService) -> None:
-        """Let `get` return a name for what is in a registry in which nothing was created."""
+        """Let `get` return a name for an asset of a registry in which nothing was created."""
         lookup = AssetLookup.of(Path.cwd(), registered.of(registry.home))
 
         def find(identity: str) -> Path | None:
@@ -165,14 +165,14 @@ def _get(
 
 
 def _wrap(operations: Any, wrapper: Callable[..., Any]) -> None:
-    """Call the client's `create_or_update` by way of a function."""
+    """Route the client's `create_or_update` through a function."""
     name = "create_or_update" if hasattr(operations, "create_or_update") else "begin_create_or_update"
     original = getattr(operations, name)
     setattr(operations, name, functools.wraps(original)(functools.partial(wrapper, original)))
 
 
 def _creating(original: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """Create something from local files, of which exactly those are copied that `allranks submit` uploads."""
+    """Create an asset or job from local files. Copy exactly the files that `allranks submit` uploads."""
     with session(), entry(os.environ, _NO_CACHE, "true"):
         return original(*arguments, **options)
 
@@ -202,11 +202,11 @@ def _with_plan(
 
 
 def _submit(workspace: Workspace, options: Options, name: str, plan: Plan | None = None, **more: Any) -> str:
-    """Start the run of a job, and return its id. plan: default: that of the job that this thread submits"""
+    """Start the run of a job, and return its id. plan: by default that of the job that this thread submits"""
     plan = plan or _plan.get()
     assert plan is not None, f"the job {name} was not read"
     identity, engine = engine_process.start(plan, workspace, replace(options, run_name=name, **more), detached=True)
     _started[name] = workspace
-    # A script or a kernel that lives on would keep the ended engine as a zombie.
+    # A long-lived script or kernel would keep the ended engine as a zombie.
     threading.Thread(target=engine.wait, name=f"allranks-{name}", daemon=True).start()
     return identity

@@ -1,4 +1,4 @@
-"""What both emulated services have in common: `LocalClient`'s, on a workspace folder, and the fake of the tests."""
+"""The common parts of both emulated services: that of `LocalClient`, on a workspace folder, and that of the tests."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SHARED = Routes()
 class Job:
     """A job, or a step of a pipeline, which is a job of its own. Times are seconds since the epoch, or None.
 
-    properties: what was sent of it; None for a step, of which the management API returns nothing
+    properties: the properties as sent; None for a step, of which the management API returns nothing
     parent:     the job of the pipeline or sweep that contains it; "" for none
     root:       the submitted job of a step; "" for a submitted job
     children:   the names of its steps
     error:      the reason of its failure
     outputs:    name -> (type, datastore, path)
-    run_properties: besides those that were sent
+    run_properties: properties of the run besides those that were sent
     """
 
     name: str
@@ -51,7 +51,7 @@ class Job:
 
 
 class Service:
-    """What these functions need of a service.
+    """The interface of a service to the functions that answer its requests.
 
     page_size: maximum number of items in a page of a list
     account:   the name of the storage account
@@ -88,11 +88,11 @@ class Service:
         raise NotImplementedError
 
     def start_job(self, name: str, properties: dict[str, Any]) -> Job:
-        """Start a job of the properties that were sent. Raise Refusal or InputError if it cannot run."""
+        """Start a job with the properties that were sent. Raise Refusal or InputError if it cannot run."""
         raise NotImplementedError
 
     def save_job(self, job: Job) -> None:
-        """Save what was changed of the description of a job."""
+        """Save the changed description of a job."""
         raise NotImplementedError
 
     def job_pages(self, job: Job) -> dict[str, str | None]:
@@ -114,7 +114,7 @@ class Service:
 
 
 def timestamp(seconds: float | None = None) -> str:
-    """Return a time, by default now, as Azure writes it: with seven digits of a second."""
+    """Return a time, by default now, in Azure's format: with seven digits of a second."""
     moment = datetime.fromtimestamp(time.time() if seconds is None else seconds, timezone.utc)
     return f"{moment:%Y-%m-%dT%H:%M:%S.%f}1+00:00"
 
@@ -132,10 +132,10 @@ def resource(
     """Return a resource of Azure Resource Manager.
 
     path:   below the workspace or registry: the kind and the name, such as ``/components/train/versions/1``
-    before: the resource that this one replaces, which says when it was created
-    more:   what else the resource has
+    before: the resource that this one replaces, which contains the time of its creation
+    more:   further keys of the resource
 
-    The service does not tell who has changed a job or data.
+    The service does not report who has changed a job or data.
     """
     kind = "/".join(path.split("/")[1::2])
     data = {"createdAt": timestamp(created), "createdBy": "this machine", "createdByType": created_by}
@@ -164,12 +164,12 @@ def long_datastores(scope: str) -> str:
 
 
 def created(request: Request, body: dict[str, Any]) -> Answer:
-    """Return 201, with the address of the request, whatever id the body has."""
+    """Return 201, with the address of the request, independent of the id in the body."""
     return Answer.of(body, 201, Location=f"https://{request.host}{request.target}")
 
 
-def viewed(request: Request, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the items with those that are archived, without them, or only them: ``listViewType``."""
+def select(request: Request, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the items with, without, or only archived ones, depending on ``listViewType``."""
     view = request.query.get("listViewType", "ActiveOnly")
     if view == "All":
         return items

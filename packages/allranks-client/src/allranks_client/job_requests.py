@@ -1,4 +1,4 @@
-"""What only `LocalClient`'s service answers about jobs: it cancels runs, waits for them, and reads their logs."""
+"""Requests about jobs that only `LocalClient`'s service answers: cancel runs, wait for them, and read their logs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cancel_job(service: LocalService, request: Request, name: str) -> Answer:
 
 @route(MANAGEMENT, "GET", "{workspace}/jobs/{name}/operationresults")
 def get_cancellation(service: LocalService, request: Request, name: str) -> Answer:
-    """Return 200 when the job has ended, else where to ask again."""
+    """Return 200 when the job has ended, else the address for the next request."""
     record, step = local_jobs.find(service.workspace, name)
     place = f"https://{MANAGEMENT}{request.scope}/jobs/{quote(name)}/operationresults?api-version=1"
     return Answer(200 if (step or record).status.ended else 202, headers={"Location": place, "Retry-After": "1"})
@@ -41,7 +41,7 @@ def get_cancellation(service: LocalService, request: Request, name: str) -> Answ
 def get_details(service: LocalService, request: Request, name: str) -> Answer:
     """Wait a little while the job runs.
 
-    The SDK prints the logs of a job only if it sees it running, which a job here may not last long enough for.
+    The SDK prints the logs of a job only if it sees it running, and a job here may be too short for that.
     """
     record, step = local_jobs.find(service.workspace, name)
     is_new = name in service.new_jobs
@@ -54,7 +54,7 @@ def get_details(service: LocalService, request: Request, name: str) -> Answer:
 
 @route(STORAGE, "GET", "/{container}/ExperimentRun/dcid.{job}/{log:path}")
 def read_log(service: LocalService, request: Request, container: str, job: str, log: str) -> Answer:
-    """Return a log of a job, whose address `get_details` gives."""
+    """Return the log of a job at an address from `get_details`."""
     path = datastores.path_of(service.workspace, datastores.ARTIFACTS, f"ExperimentRun/dcid.{job}/{log}")
     if path is None:
         raise not_found(f"Log {log}")

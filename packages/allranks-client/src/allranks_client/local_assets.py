@@ -1,6 +1,6 @@
 """The assets of `LocalClient`: versions in ``assets/`` of the workspace folder.
 
-Each version is a JSON file, the REST body that the client has sent. The store has the path of each on this machine, by
+Each version is a JSON file, the REST body that the client has sent. The store contains its path on this machine, by
 which pipelines find it.
 """
 
@@ -43,7 +43,7 @@ _ARCHIVED = "archived"
 
 
 class LocalAssets(Assets):
-    """What the folder of a workspace or a registry has, for a request: ids begin with the names in it."""
+    """The assets in the folder of a workspace or a registry, for one request: ids begin with the names in it."""
 
     def __init__(self, service: LocalFolder, request: Request) -> None:
         self._service = service
@@ -65,21 +65,21 @@ class LocalAssets(Assets):
         return (_read(file) for file in self._folder(kind).glob("*/*.json"))
 
     def find(self, kind: str, name: str, version: str = "") -> list[dict[str, Any]]:
-        """Return every version; if there is none, the one that ``allranks.yaml`` has."""
+        """Return every version, or the one in ``allranks.yaml`` if there is none."""
         _check(kind, name)
         bodies = {body["name"]: body for body in map(_read, self._folder(kind, name).glob("*.json"))}
-        for asset in _registered(self._service, kind, name):
+        for asset in _registered_assets(self._service, kind, name):
             if asset.version not in bodies:
-                bodies[asset.version] = _of_file(self.scope, kind, asset)
-        if not bodies and (mapped := _mapped(self._service, kind, name, version)):
-            bodies[mapped.version] = _of_file(self.scope, kind, mapped)
+                bodies[asset.version] = _asset_body(self.scope, kind, asset)
+        if not bodies and (mapped := _mapped_asset(self._service, kind, name, version)):
+            bodies[mapped.version] = _asset_body(self.scope, kind, mapped)
         found = sorted(bodies.values(), key=lambda body: str(body["systemData"]["createdAt"]), reverse=True)
         return [{**body, "id": f"{self.scope}/{kind}/{name}/versions/{body['name']}"} for body in found]
 
     def store(self, kind: str, name: str, body: dict[str, Any], *, is_new: bool) -> None:
-        """Store the body, and the path of a new version where pipelines find it."""
+        """Store the body, and the path of a new version for pipelines."""
         service, version, folder = self._service, body["name"], self._folder(kind, name)
-        # The service shows less of a component than was sent, and the full addresses of all else.
+        # The service returns less of a component than was sent, and the full addresses of other assets.
         properties = (body if kind == "components" else self.show(kind, body))["properties"]
         if is_new and (path := path_of(service, kind, folder / version, properties)):
             service.workspace.make()
@@ -114,8 +114,8 @@ def _check(kind: str, *names: str) -> None:
         raise user_error(f"The name or version '{wrong[0]}' of {kind} is invalid. It may have {allowed}.")
 
 
-def _registered(service: LocalFolder, kind: str, name: str) -> Iterator[RegisteredAsset]:
-    """Yield the versions that the store has, and the models that training code has registered in MLflow."""
+def _registered_assets(service: LocalFolder, kind: str, name: str) -> Iterator[RegisteredAsset]:
+    """Yield the versions in the store, and the models that training code has registered in MLflow."""
     if service.workspace.database.exists():
         with Store(service.workspace.database) as store:
             yield from registered.versions(store.connection, KINDS[kind], name)
@@ -126,8 +126,8 @@ def _registered(service: LocalFolder, kind: str, name: str) -> Iterator[Register
                 yield RegisteredAsset(asset_id.MODEL, name, version, path, -place)
 
 
-def _mapped(service: LocalFolder, kind: str, name: str, version: str) -> RegisteredAsset | None:
-    """Return the version of a component, data or a model that the ``allranks.yaml`` of the current folder has."""
+def _mapped_asset(service: LocalFolder, kind: str, name: str, version: str) -> RegisteredAsset | None:
+    """Return the version of a component, data or a model from the ``allranks.yaml`` of the current folder."""
     if kind not in ("components", "data", "models"):
         return None
     asset = AssetId(KINDS[kind], name, version, registry=service.registry)
@@ -136,8 +136,8 @@ def _mapped(service: LocalFolder, kind: str, name: str, version: str) -> Registe
     return RegisteredAsset(asset.kind, name, version or "1", path, 0.0) if path else None
 
 
-def _of_file(scope: str, kind: str, asset: RegisteredAsset) -> dict[str, Any]:
-    """Return the body of a version that no client has created: a run has registered it, or ``allranks.yaml`` has it."""
+def _asset_body(scope: str, kind: str, asset: RegisteredAsset) -> dict[str, Any]:
+    """Return the body of a version that was not created by a client, but by a run or in ``allranks.yaml``."""
     properties: dict[str, Any] = {"tags": {}, "properties": {}}
     if kind == "data":
         data_type = "uri_folder" if asset.path.is_dir() else "uri_file"
@@ -158,11 +158,11 @@ def path_of(service: LocalFolder, kind: str, folder: Path, properties: dict[str,
     """Return the path of a version: its files, or the YAML file that describes it, which is written into a folder. None
     if this machine does not have it."""
     if kind == "codes":
-        return _uploaded(service, properties["codeUri"])
+        return _uploaded_path(service, properties["codeUri"])
     if kind in ("data", "models"):
         uri = str(properties.get("dataUri") or properties.get("modelUri") or "")
         if uri.startswith(f"https://{service.account}."):
-            return _uploaded(service, uri)
+            return _uploaded_path(service, uri)
         if uri.startswith(("/", "file://")):
             path = Path(unquote(urlsplit(uri).path))
             return path if path.exists() else None
@@ -178,7 +178,7 @@ def path_of(service: LocalFolder, kind: str, folder: Path, properties: dict[str,
     return file
 
 
-def _uploaded(service: LocalFolder, uri: str) -> Path | None:
+def _uploaded_path(service: LocalFolder, uri: str) -> Path | None:
     container, _, path = unquote(urlsplit(uri).path).strip("/").partition("/")
     return datastores.path_of(service.workspace if service.account in uri else service.home, container, path)
 
@@ -189,7 +189,7 @@ def _environment(service: LocalFolder, spec: dict[str, Any], properties: dict[st
     if properties.get("condaFile"):
         spec["conda_file"] = yaml.safe_load(properties["condaFile"])
     if build := properties.get("build"):
-        context = _uploaded(service, build["contextUri"]) or build["contextUri"]
+        context = _uploaded_path(service, build["contextUri"]) or build["contextUri"]
         spec["build"] = {"path": str(context)}
         if build.get("dockerfilePath"):
             spec["build"]["dockerfile_path"] = build["dockerfilePath"]

@@ -1,7 +1,7 @@
 """The runs of a workspace folder as jobs.
 
-What the client has sent of a job is in ``job.json`` of the run's folder. Runs that the command line has started have
-none, and are shown by their record.
+The body that the client has sent is in ``job.json`` of the run's folder. Runs that were started on the command line
+have no such file, and are shown by their record.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from allranks_client.messages import not_found
 from allranks_client.storage import write_json
 
 _STATUSES = {Status.INTERRUPTED: "Failed", Status.SKIPPED: "Canceled"}
-"""The states that Azure ML does not have, with the closest of its own."""
+"""States that Azure ML does not have, each with the closest one of Azure ML."""
 
 _FILE = "job.json"
 _LOG = "logs/azureml/executionlogs.txt"
@@ -29,7 +29,7 @@ _LOG = "logs/azureml/executionlogs.txt"
 
 
 def properties_of(record: RunRecord) -> dict[str, Any]:
-    """Return what was sent of a job, with what was changed since."""
+    """Return the properties of a job as sent, with later changes."""
     file = Path(record.folder) / _FILE
     if file.exists():
         return dict(json.loads(file.read_text(encoding="utf-8")))
@@ -78,7 +78,7 @@ def job_of(record: RunRecord, step: StepRecord | None = None) -> Job:
 
 
 def _best_trial(record: RunRecord) -> dict[str, str]:
-    """Return the property by which the SDK finds the best trial of a sweep, if the job is one that has ended."""
+    """Return the property that names the best trial for the SDK, if the job is a sweep that has ended."""
     sweep = datastores.only_step(record)
     best = re.match(r"trial (\d+) is the best", sweep.result) if sweep and sweep.kind == "sweep" else None
     return {"best_child_run_id": f"{name_of(record)}:{record.name}.trial[{best[1]}]"} if best else {}
@@ -97,7 +97,7 @@ def find(workspace: Workspace, name: str) -> tuple[RunRecord, StepRecord | None]
 
 
 def save(record: RunRecord, properties: dict[str, Any]) -> None:
-    """Save what was sent of a job."""
+    """Save the properties of a job as sent."""
     write_json(Path(record.folder) / _FILE, without_secrets(properties))
 
 
@@ -113,7 +113,7 @@ def _error(item: RunRecord | StepRecord) -> str:
 
 
 def logs(workspace: Workspace, job: str) -> list[str]:
-    """Return the paths of the logs of a job, below its artifacts. A pipeline has one, which is written here."""
+    """Return the paths of the logs of a job, below its artifacts. A pipeline has one, which this function writes."""
     record, _ = find(workspace, job)
     folder = datastores.output_path(workspace, job, "")
     assert folder is not None

@@ -1,5 +1,5 @@
-"""The service that `LocalClient` talks to: an azure-core transport that answers Azure ML's requests from a workspace
-folder. Nothing is sent.
+"""The service of `LocalClient`: an azure-core transport that answers Azure ML's requests from a workspace folder.
+Nothing is sent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LONGEST_WAIT = 0.05
 """Maximum seconds between two requests for a long-running operation."""
 
 STORAGE = "blob.core.windows.net"
-"""Stands for the host of each storage account."""
+"""Placeholder for the host of each storage account."""
 
 ROUTES = Routes(SHARED)
 route = ROUTES.route
@@ -39,10 +39,10 @@ route = ROUTES.route
 
 @dataclass
 class LocalService(LocalFolder, Service):
-    """What the functions that answer requests use.
+    """The service that the functions which answer requests use.
 
-    submit:   starts the run of a job: takes its name and plan, and options of the run; returns the run's id
-    new_jobs: names of submitted jobs whose state run history has not been asked for yet
+    submit:   starts the run of a job from its name, its plan and options of the run; returns the run's id
+    new_jobs: names of submitted jobs whose state has not been requested from run history yet
     """
 
     submit: Callable[..., str]
@@ -70,9 +70,9 @@ class LocalService(LocalFolder, Service):
     def start_job(self, name: str, properties: dict[str, Any] | None, plan: Plan | None = None, **options: Any) -> Job:
         """Start a job.
 
-        properties: None for what its record has
-        plan:       default: that of the job that this thread submits
-        options:    those of the run, besides the client's
+        properties: None for those in its record
+        plan:       by default that of the job that this thread submits
+        options:    options of the run, besides the client's
         """
         record = stored.run(self.workspace, self.submit(name, plan, **options))
         if properties:
@@ -134,7 +134,7 @@ class LocalTransport(contextlib.nullcontext[None]):
 
 
 def _read(request: Any) -> Request:
-    """Return a request of the SDK, at the host and path at which the routes have its function."""
+    """Return a request of the SDK, with the host and path under which the routes have its function."""
     address = urlsplit(request.url)
     host, path = address.hostname or "", unquote(address.path)
     scope = SCOPE.search(path)

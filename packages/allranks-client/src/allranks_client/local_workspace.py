@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from allranks.errors import InputError, Problem
 from allranks.plan.assets import asset_id
-from allranks_client.assets import upload_place
+from allranks_client.assets import upload_target
 from allranks_client.emulation import resource
 from allranks_client.local_assets import KINDS, LocalAssets, path_of
 from allranks_client.local_service import LocalService, route
@@ -34,7 +34,7 @@ def _workspace(service: LocalService, scope: str) -> dict[str, Any]:
 
 @route(MANAGEMENT, "GET", "{workspace}")
 def get_workspace(service: LocalService, request: Request) -> Answer:
-    """Return the workspace folder as a workspace of the name that is asked for."""
+    """Return the workspace folder as a workspace with the requested name."""
     return Answer.of(_workspace(service, request.scope))
 
 
@@ -77,7 +77,7 @@ def get_compute(service: LocalService, request: Request, name: str) -> Answer:
 @route(MANAGEMENT, "DELETE", "{workspace}/computes/{name}")
 @route(MANAGEMENT, "POST", *(f"{{workspace}}/computes/{{name}}/{action}" for action in ("start", "stop", "restart")))
 def change_compute(service: LocalService, request: Request, name: str) -> Answer:
-    """Change nothing: this machine stays."""
+    """Change nothing: this machine cannot be changed."""
     place = f"https://{MANAGEMENT}{request.scope}/computes/{name}?api-version=1"
     return Answer(202, headers={"Location": place})
 
@@ -96,7 +96,7 @@ _COLLECTIONS = {kind: collection for collection, kind in KINDS.items()}
 @route(REGISTRY_HOST, "POST", _REGISTRY + "/datarefs/{name}/versions/{version}")
 def get_files(service: LocalService, request: Request, name: str, version: str) -> Answer:
     container = urlsplit(request.json["blobUri"]).path.split("/")[1]
-    return Answer.of(upload_place(service, container))
+    return Answer.of(upload_target(service, container))
 
 
 @route(REGISTRY_HOST, "POST", _REGISTRY + "/import")

@@ -1,4 +1,4 @@
-"""What goes over the wire: a request, an answer, and a refusal in Azure's words."""
+"""The messages of the service: a request, an answer, and a refusal in Azure's format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCOPE = re.compile(
 
 @dataclass(frozen=True)
 class Request:
-    """A request, its path decoded. headers: by their names in lower case; target: path and query as they were sent"""
+    """A request with its path decoded. headers: by name in lower case; target: path and query as they were sent"""
 
     method: str
     host: str
@@ -31,7 +31,7 @@ class Request:
 
     @property
     def json(self) -> Any:
-        """The body, which has to be JSON. Raises Refusal."""
+        """The body as JSON. Raise Refusal if it is not."""
         try:
             return json.loads(self.body)
         except ValueError:
@@ -67,13 +67,13 @@ class Answer:
 
     @classmethod
     def of(cls, data: Any, status: int = 200, **headers: str) -> Answer:
-        """JSON."""
+        """Return an answer with JSON as its body."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return cls(status, json.dumps(data).encode(), {"Content-Type": "application/json", **named})
 
 
 class Refusal(Exception):
-    """An answer that says no. inner: the codes inside of the code, the outermost first"""
+    """An answer with an error. inner: the codes inside of the code, the outermost first"""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Refusal(Exception):
         self.inner = inner
 
     def answer(self, host: str) -> Answer:
-        """Storage speaks XML, everything else ARM's JSON."""
+        """Return the answer: XML for storage, ARM's JSON for everything else."""
         if ".blob." in host:
             body = f'<?xml version="1.0"?><Error><Code>{self.code}</Code><Message>{self.message}</Message></Error>'
             headers = {"Content-Type": "application/xml", "x-ms-error-code": self.code, **self.headers}
@@ -111,10 +111,10 @@ class Refusal(Exception):
 
 
 def not_found(what: str) -> Refusal:
-    """404 in the service's words."""
+    """Return 404 with the service's message."""
     return Refusal(404, "UserError", f"{what} was not found.", inner=("NotFound",))
 
 
 def user_error(message: str) -> Refusal:
-    """400 in the service's words."""
+    """Return 400 with the service's message."""
     return Refusal(400, "UserError", message, inner=("BadArgument", "ArgumentInvalid"))

@@ -1,4 +1,4 @@
-"""Which function answers a request, by its host, method and path."""
+"""Find the function that answers a request, by its host, method and path."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PREFIXES = {
 
 @dataclass(frozen=True)
 class Route:
-    """signed: whether a request needs a token"""
+    """A function that answers requests. signed: whether a request needs a token"""
 
     host: str
     method: str
@@ -36,7 +36,7 @@ class Route:
 
 
 class Routes:
-    """A table of functions. Those of `shared` answer what the table itself has no function for."""
+    """A table of functions. `shared` answers the requests for which the table has no function."""
 
     def __init__(self, shared: Routes | None = None) -> None:
         self._own: list[Route] = []
@@ -47,8 +47,8 @@ class Routes:
         yield from self._shared or ()
 
     def route(self, host: str, method: str, *templates: str, signed: bool = True) -> Callable[[Handler], Handler]:
-        """Add a function. A template is a path with ``{name}`` for a segment and ``{name:path}`` for any text;
-        ``{workspace}``, ``{registry}`` and ``{provider}`` stand for the paths of all of them."""
+        """Add a function. A template is a path with ``{name}`` for a segment and ``{name:path}`` for any text.
+        ``{workspace}``, ``{registry}`` and ``{provider}`` match all their paths."""
 
         def add(handler: Handler) -> Handler:
             self._own.extend(Route(host, method, _pattern(template), handler, signed) for template in templates)
@@ -57,7 +57,7 @@ class Routes:
         return add
 
     def find(self, request: Request) -> tuple[Route, dict[str, str]] | None:
-        """Return the route of a request, with the named parts of its path. Case does not count, as in Azure."""
+        """Return the route of a request, with the named parts of its path. Ignore case, as Azure does."""
         for route in self:
             if (route.host, route.method) == (request.host, request.method):
                 match = route.pattern.fullmatch(request.path)

@@ -1,4 +1,4 @@
-"""Jobs and run history in both services: how a job is shown, listed, changed, and where its logs and outputs are."""
+"""Jobs and run history in both services: show, list and change jobs, and locate their logs and outputs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from allranks_client.emulation import SHARED, Job, Service, created, long_datastores, resource, timestamp, viewed
+from allranks_client.emulation import SHARED, Job, Service, created, long_datastores, resource, select, timestamp
 from allranks_client.messages import Answer, Request, user_error
 from allranks_client.routing import API, MANAGEMENT
 
@@ -81,7 +81,7 @@ _OUTPUT_PORT = {"description": None, "uri": None, "assetName": None, "mode": "Re
 
 
 def with_defaults(sent: dict[str, Any]) -> dict[str, Any]:
-    """Return the properties of a job with every key that the service has, without what its state says."""
+    """Return the properties of a job with every key of the service, except those of its state."""
     kind = sent["jobType"]
     shown = {**_JOB, **_JOB_OF.get(kind, {}), **sent}
     if kind == "Command":
@@ -104,7 +104,7 @@ def with_defaults(sent: dict[str, Any]) -> dict[str, Any]:
     return shown
 
 
-def scheduled(sent: dict[str, Any]) -> dict[str, Any]:
+def schedule_properties(sent: dict[str, Any]) -> dict[str, Any]:
     """Return the properties of the job of a schedule, which never runs itself."""
     return {**with_defaults(sent), "status": "NotStarted", "services": None}
 
@@ -112,7 +112,7 @@ def scheduled(sent: dict[str, Any]) -> dict[str, Any]:
 @SHARED.route(MANAGEMENT, "GET", "{workspace}/jobs")
 def list_jobs(service: Service, request: Request) -> Answer:
     """Return the jobs, the newest first, without the steps of pipelines."""
-    return service.page(request, viewed(request, [body(service, request, job) for job in service.submitted_jobs()]))
+    return service.page(request, select(request, [body(service, request, job) for job in service.submitted_jobs()]))
 
 
 @SHARED.route(MANAGEMENT, "GET", "{workspace}/jobs/{name}")
@@ -122,7 +122,7 @@ def get_job(service: Service, request: Request, name: str) -> Answer:
 
 @SHARED.route(MANAGEMENT, "PUT", "{workspace}/jobs/{name}")
 def put_job(service: Service, request: Request, name: str) -> Answer:
-    """Start a job, or change what describes an existing one."""
+    """Start a job, or change the description of an existing one."""
     properties = request.json.get("properties") or {}
     if not service.has_job(name):
         made = body(service, request, service.start_job(name, properties))
@@ -210,7 +210,7 @@ def change_run(service: Service, request: Request, name: str, experiment: str = 
 
 @SHARED.route(API, "GET", HISTORY + "/runs/{name}/children")
 def get_children(service: Service, request: Request, name: str) -> Answer:
-    """Return a page of the steps. The link to the next is a token, which the request returns; the last has none."""
+    """Return a page of the steps. The link to the next page is a token, which the next request contains."""
     children = service.job(name).children
     start = int(request.query.get("$continuationtoken", 0))
     end = start + service.page_size
@@ -238,7 +238,7 @@ def get_services(service: Service, request: Request, name: str, node: str) -> An
 
 def _resolving(key: str) -> Callable[..., Answer]:
     def resolve(service: Service, request: Request) -> Answer:
-        """Return the places of outputs, by the ids that their runs have for them."""
+        """Return the locations of outputs, by the ids in their runs."""
         values = {}
         for identity in request.json.get("values") or []:
             job, _, output = identity.removeprefix(_OUTPUT).partition("/")

@@ -1,4 +1,4 @@
-"""Schedules that a client has created: in the ledger too, by which `allranks schedules run` runs them."""
+"""Schedules created by a client. They are in the ledger too, so that `allranks schedules run` runs them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from allranks.plan import codec
 from allranks.plan.graph import Plan
 from allranks.plan.secrets import restored
 from allranks.scheduler import reading
-from allranks.scheduler.ledger import CREATED, Ledger, SchedulesPlace
+from allranks.scheduler.ledger import CREATED, Ledger, SchedulerPaths
 from allranks.schedules import finding
 from allranks.workspace import Workspace
 from allranks_client import local_jobs, run_history
@@ -39,13 +39,13 @@ def create(workspace: Workspace, original: Callable[..., Any], schedule: Any, **
         return original(schedule, **options)
     declared = finding.declared(schedule, CREATED)
     plan = None
-    if schedule.creation_context is None:  # else the service has returned it, with ids in place of the job's parts
+    if schedule.creation_context is None:  # else the service has returned it, with ids instead of the job's parts
         is_job = isinstance(schedule.create_job, Job)
         plan = (
             jobs.read(schedule.create_job, None, workspace) if is_job else _plan_of_run(workspace, schedule.create_job)
         )
     poller = original(schedule, **options)
-    reading.put(SchedulesPlace(workspace), declared.schedule, plan, enabled=poller.result().is_enabled)
+    reading.put(SchedulerPaths(workspace), declared.schedule, plan, enabled=poller.result().is_enabled)
     return poller
 
 
@@ -68,7 +68,7 @@ def put_schedule(service: LocalService, request: Request, name: str) -> Answer:
         found, expected = f"an action {properties['action']['actionType']}", "a JobSchedule"
         raise InputError(Problem(f"LocalClient, schedule {name}", found, expected, "schedule a pipeline"))
     if "sourceJobId" not in (job := properties["action"]["jobDefinition"]):
-        properties["action"]["jobDefinition"] = run_history.scheduled(job)
+        properties["action"]["jobDefinition"] = run_history.schedule_properties(job)
     return save(service, request, {**properties, "isEnabled": properties.get("isEnabled") is not False})
 
 
@@ -76,7 +76,7 @@ def put_schedule(service: LocalService, request: Request, name: str) -> Answer:
 def trigger_schedule(service: LocalService, request: Request, name: str) -> Answer:
     """Start the job of a schedule now."""
     definition = find(service, f"{SCHEDULES}/{name}")["properties"]["action"]["jobDefinition"]
-    place = SchedulesPlace(service.workspace)
+    place = SchedulerPaths(service.workspace)
     with Ledger(place.ledger) as ledger:
         plan = codec.loads(restored(ledger.plan(name), secret_values.load(place.secrets(name))))
     if source := definition.get("sourceJobId"):

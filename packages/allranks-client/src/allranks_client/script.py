@@ -1,4 +1,4 @@
-"""Run a script or a notebook unchanged, with `LocalClient` in the place of MLClient."""
+"""Run a script or a notebook unchanged, with `LocalClient` in place of MLClient."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ _kernel = contextlib.ExitStack()
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Replace MLClient and the credentials for what the kernel imports from now on: ``%load_ext allranks``."""
+    """Replace MLClient and the credentials in later imports of the kernel: ``%load_ext allranks``."""
     _kernel.enter_context(_local_clients())
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Give what the kernel imports from now on the SDK's own client: ``%unload_ext allranks``."""
+    """Restore the SDK's own client in later imports of the kernel: ``%unload_ext allranks``."""
     _kernel.close()

@@ -50,7 +50,7 @@ def _storage_client(credential: Any = None, storage_account: Any = None, *values
 
 
 def adapt_registries() -> None:
-    """Give the SDK's clients of registries the transport of their credential: `models.share` drops that of MLClient."""
+    """Make the SDK's clients of registries use the transport of their credential: `models.share` drops MLClient's."""
     for module in map(import_module, _REGISTRY_USERS):
         original = module.get_registry_client
         if not hasattr(original, "__wrapped__"):
@@ -84,7 +84,7 @@ def adapt_jobs(client: Any, pause: Callable[[str], contextlib.AbstractContextMan
 
 
 def nodes_of_rest(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the nodes of a pipeline component as a file has them. spec: the REST form of the component"""
+    """Return the nodes of a pipeline component in the format of a file. spec: the REST form of the component"""
     from azure.ai.ml._restclient.arm_ml_service.models import ComponentVersion
     from azure.ai.ml.entities import Component
 

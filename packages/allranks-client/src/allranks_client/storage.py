@@ -17,7 +17,7 @@ from allranks.workspace import Workspace, write_file
 from allranks_client.sdk_parts import BlobStorageClient
 
 UPLOADS = "LocalUpload"
-"""The folder of a datastore below which the SDK puts what it uploads."""
+"""The folder of a datastore for uploads of the SDK."""
 
 _NOT_ARTIFACTS = ("named-outputs", "instances")
 """Folders of a step that are not part of its artifacts."""
@@ -27,9 +27,9 @@ _NOT_ARTIFACTS = ("named-outputs", "instances")
 class LocalFolder:
     """The folder of a workspace, or of a registry in it.
 
-    workspace: the folder that holds assets, jobs and schedules
+    workspace: the folder that contains assets, jobs and schedules
     registry:  the name of the registry whose folder this is; "" for the workspace's
-    home:      the folder of the workspace, below which those of its registries are
+    home:      the folder of the workspace, which contains those of its registries
     account:   the name of the storage account, one for each folder
     """
 
@@ -49,9 +49,9 @@ _Base: Any = BlobStorageClient
 
 
 class LocalContainer(_Base):  # type: ignore[misc]
-    """A container of the account, with what azure-ai-ml calls of `BlobStorageClient`.
+    """A container of the account, with the methods of `BlobStorageClient` that azure-ai-ml calls.
 
-    container: a datastore, or the place of one upload of code, which has no other content
+    container: a datastore, or the container of one upload of code, which has no other content
     """
 
     def __init__(self, workspace: Workspace, container: str) -> None:
@@ -75,7 +75,7 @@ class LocalContainer(_Base):  # type: ignore[misc]
         if record.exists():
             name, version = json.loads(record.read_text(encoding="utf-8"))
         else:
-            # A copy that was cut off lies beside its place.
+            # An interrupted copy stays beside the target.
             part = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}")
             _copy(Path(source), part / Path(source).name, ignore_file)
             shutil.rmtree(folder, ignore_errors=True)
@@ -86,7 +86,7 @@ class LocalContainer(_Base):  # type: ignore[misc]
         return {"remote path": str(path), "name": name, "version": version, "indicator file": None}
 
     def download(self, starts_with: str, destination: Any = ".", max_concurrency: int = 0) -> None:
-        """Copy what is at a path to a folder, as `BlobStorageClient.download` does."""
+        """Copy the files at a path to a folder, as `BlobStorageClient.download` does."""
         for name, file in self._files_at(starts_with):
             target = Path(destination, name or Path(starts_with).name)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -109,7 +109,7 @@ class LocalContainer(_Base):  # type: ignore[misc]
 
 
 def write_json(file: Path, value: Any) -> None:
-    """Write a file of this user only as a whole, so that a reader never sees a part of it."""
+    """Write a file for this user atomically, so that a reader never sees a part of it."""
     file.parent.mkdir(parents=True, exist_ok=True)
     write_file(file, json.dumps(value, indent=1), 0o600)
 
@@ -126,7 +126,7 @@ def _copy(source: Path, target: Path, ignore_file: Any) -> None:
 
 
 def _files(path: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the files below a path with their relative names; the name of a file itself is ""."""
+    """Yield the files below a path with their relative names; the name of the path itself, if it is a file, is ""."""
     if path.is_file():
         yield "", path
         return

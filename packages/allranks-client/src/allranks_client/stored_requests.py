@@ -1,7 +1,6 @@
-"""Schedules, batch endpoints and their deployments, as the client has sent them: in ``assets`` of the workspace folder,
-each at its path.
+"""Schedules, batch endpoints and their deployments, as the client has sent them, in ``assets`` of the workspace folder.
 
-The deployments are pipeline components: to invoke one runs the component as a pipeline job.
+The deployments are pipeline components: their invocation runs the component as a pipeline job.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _ONE = tuple(f"{kind}/{{name}}" for kind in _KINDS)
 _PORT_TYPES = {"UriFile": "uri_file", "UriFolder": "uri_folder", "MLTable": "mltable"}
 _PORT_TYPES |= {name: kind for kind, name in run_history.MODEL_TYPES.items()}
 _SETTINGS = ("continue_on_step_failure", "force_rerun")
-"""The settings of a deployment that have a meaning on this machine."""
+"""The settings of a deployment that are supported on this machine."""
 _VIEWS = {"EnabledOnly": (True,), "DisabledOnly": (False,)}
 
 
@@ -37,7 +36,7 @@ def _file(service: LocalService, path: str) -> Path:
 
 
 def find(service: LocalService, path: str) -> dict[str, Any]:
-    """Return what is stored at a path. Raise Refusal if nothing is."""
+    """Return the body that is stored at a path. Raise Refusal if there is none."""
     try:
         return dict(json.loads(_file(service, path).read_text(encoding="utf-8")))
     except FileNotFoundError:
@@ -45,7 +44,7 @@ def find(service: LocalService, path: str) -> dict[str, Any]:
 
 
 def save(service: LocalService, request: Request, properties: dict[str, Any], **more: Any) -> Answer:
-    """Store what the client has sent, with what the service adds. more: what else the resource has"""
+    """Store the body that the client has sent, with the keys that the service adds. more: further keys"""
     body = resource(request.scope, request.below, {**properties, "provisioningState": "Succeeded"}, **more)
     file = _file(service, request.below)
     if not (is_new := not file.exists()):

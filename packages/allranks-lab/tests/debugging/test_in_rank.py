@@ -32,7 +32,7 @@ from allranks_lab.debugging import in_rank
 )
 def test_the_commands_that_run_a_program_of_the_user(command: str, expected: str) -> None:
     words = command.split()
-    start = in_rank.program_of(words)
+    start = in_rank.program_index(words)
     assert " ".join(words[start:] if start else []) == expected
 
 
@@ -45,7 +45,7 @@ def test_the_commands_that_run_a_program_of_the_user(command: str, expected: str
     ],
 )
 def test_the_rank_of_a_process(variables: dict[str, str], rank: int | None) -> None:
-    assert in_rank.own_rank(variables) == rank
+    assert in_rank.find_rank(variables) == rank
 
 
 def test_a_users_sitecustomize_is_imported(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ class Migration:
 
     folder:   the folder that was written
     content:  the pipeline of the script; None for a component
-    findings: what is not carried over, or not exactly
+    findings: the constructs that are not converted, or not exactly
     """
 
     folder: Path

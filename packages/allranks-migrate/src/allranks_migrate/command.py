@@ -1,4 +1,4 @@
-"""`allranks migrate`: turn files of SDK v1 into those of azure-ai-ml."""
+"""`allranks migrate`: convert files of SDK v1 to files of azure-ai-ml."""
 
 from __future__ import annotations
 

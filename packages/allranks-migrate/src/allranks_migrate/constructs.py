@@ -1,4 +1,4 @@
-"""The constructs of v1 that azure-ai-ml does not have in the same way, and those that need nothing in a job."""
+"""The constructs of v1 without an exact equivalent in azure-ai-ml, and those that a job does not need."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ MISSING: dict[str, tuple[str, str]] = {
     "RunConfiguration.load": ("its file is a format of v1", "write its settings into the component"),
     "ScriptRun": ("azure-ai-ml has no local runs", "allranks run starts the pipeline on this machine"),
 }
-"""Why a construct is not carried over, and what to do."""
+"""The reason why a construct is not converted, and the alternative."""
 
 SUBMITTED = {
     "pipeline_parameters": "set them at each run: --set NAME=VALUE",
     "continue_on_step_failure": "set job.settings.continue_on_step_failure",
     "regenerate_outputs": "set job.settings.force_rerun",
 }
-"""What a submission sets of a pipeline, and where azure-ai-ml has it."""
+"""Settings of a submission that belong to the pipeline, and their names in azure-ai-ml."""
 
 SAMPLERS = {
     "RandomParameterSampling": "random",
@@ -69,7 +69,7 @@ VALUES = {
         "Uniform",
     )
 }  # fmt: skip
-"""The functions of azure.ai.ml.sweep for those of v1."""
+"""The functions of azure.ai.ml.sweep by those of v1."""
 
 POSITIONS = {
     **dict.fromkeys(ESTIMATORS, "source_directory"),
@@ -82,7 +82,7 @@ POSITIONS = {
     "HyperDriveStep": "name hyperdrive_config estimator_entry_script_arguments inputs outputs metrics_output",
     "ParallelRunStep": "name parallel_run_config inputs output side_inputs arguments",
 }
-"""The names of the first parameters of jobs, as v1 (1.62) has them. Nobody gives the others by position."""
+"""The names of the first parameters of jobs in v1 (1.62). The others are never passed by position."""
 
 CLASSES = (
     *JOBS, *PORTS, "Environment", "Experiment", "Workspace", "Dataset", "MpiConfiguration", "PyTorchConfiguration",

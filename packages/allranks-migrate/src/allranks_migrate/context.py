@@ -1,4 +1,4 @@
-"""What reading the jobs of one script shares."""
+"""The context that the readers of one script's jobs share."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ UNKNOWN = "its value is not in this file"
 
 @dataclass(frozen=True)
 class Context:
-    """The collections are filled while the jobs are read.
+    """The context of one script. The collections are filled while the jobs are read.
 
     base:       the folder that the paths of a script are relative to
     folder:     the folder that is written
-    found:      the constructs that are not carried over, or not exactly, by line and name
+    found:      the constructs that are not converted, or not exactly, by line and name
     parameters: the inputs of the pipeline with their defaults; None: it has none
     jobs:       the name of each job, by the id of its object
-    written:    for each object of v1 that a step writes to, the step and its output
+    written:    the step and its output, for each object of v1 that a step writes to
     """
 
     script: Script
@@ -42,7 +42,7 @@ class Context:
     written: dict[int, tuple[str, str]] = field(default_factory=dict)
 
     def report(self, line: int, what: str, why: str, fix: str, place: str = "") -> None:
-        """Add a construct that a person has to look at, once for a line. place: by default that of the line"""
+        """Add a construct that a person must check, once per line. place: by default that of the line"""
         problem = Problem(place or self.script.place(line), f"{what}: {why}", "", fix, level=Level.WARNING)
         self.found.setdefault((line, what), problem)
 
@@ -58,7 +58,7 @@ class Context:
         return otherwise
 
 
-def named(text: str, otherwise: str) -> str:
+def to_name(text: str, otherwise: str) -> str:
     """Return a text as the name of a component, an input or an output."""
     name = re.sub(r"\W+", "_", text.lower()).strip("_") or otherwise
     return f"_{name}" if name[0].isdigit() else f"{name}_" if keyword.iskeyword(name) or name in _TAKEN else name
@@ -74,21 +74,21 @@ def unique(name: str, others: Collection[str]) -> str:
     return next(each for each in itertools.chain([name], numbered) if each not in others)
 
 
-def listed(value: Any) -> Sequence[Any]:
-    """Return the items of a list, or what stands for a list of one."""
+def as_list(value: Any) -> Sequence[Any]:
+    """Return the items of a list, or a list with the value itself."""
     return value if isinstance(value, (list, tuple)) else () if value is None else (value,)
 
 
 def pairs(value: Any) -> Sequence[tuple[Any, Any]]:
-    """Return the keys and values of a dictionary; none of anything else."""
+    """Return the keys and values of a dictionary; none for any other value."""
     return list(value.items()) if isinstance(value, Mapping) else ()
 
 
 def whole(value: Any, default: int) -> int:
-    """Return a whole number, the default for anything else."""
+    """Return a whole number, or the default for any other value."""
     return value if isinstance(value, int) and not isinstance(value, bool) else default
 
 
 def of(made: Any, name: str, position: int | None = None) -> Any:
-    """Return an argument or attribute of an object; None for anything else."""
+    """Return an argument or attribute of an object; None for any other value."""
     return made.get(name, position) if isinstance(made, Made) else None

@@ -1,4 +1,4 @@
-"""Turn a DistributedComponent of the retired SDK into the command component that it is in azure-ai-ml.
+"""Convert a DistributedComponent of the retired SDK to a command component of azure-ai-ml.
 
 The retired SDK starts the command without a shell, so its arguments are quoted here.
 """
@@ -48,7 +48,7 @@ def read(file: Path, folder: Path) -> dict[str, Any]:
         raise InputError(bounded_yaml.problem(file, error)) from None
     if not is_distributed_component(tree):
         raise InputError(Problem(shown(file), "it has another type", "type: DistributedComponent"))
-    return moved(as_command_component(tree, file), file.parent, folder)
+    return move(as_command_component(tree, file), file.parent, folder)
 
 
 def as_command_component(tree: Mapping[str, Any], path: Path) -> dict[str, Any]:
@@ -88,8 +88,8 @@ def as_command_component(tree: Mapping[str, Any], path: Path) -> dict[str, Any]:
     return made | {key: value for key, value in given.items() if value}
 
 
-def moved(made: Mapping[str, Any], before: Path, folder: Path) -> dict[str, Any]:
-    """Return the content of a component's file that is moved to another folder, with the paths from there."""
+def move(made: Mapping[str, Any], before: Path, folder: Path) -> dict[str, Any]:
+    """Return the content of a component's file that is move to another folder, with the paths from there."""
 
     def path(text: Any) -> Any:
         if not isinstance(text, str) or is_remote(text):
@@ -113,7 +113,7 @@ def _error(path: Path, keys: Sequence[str], found: str, expected: str, fix: str 
 
 
 def _mapping(tree: Mapping[str, Any], path: Path, *keys: str) -> dict[str, Any]:
-    """Return what is at a key, empty if there is nothing. Raise InputError if it is not a mapping."""
+    """Return the mapping at a key, empty if there is none. Raise InputError if it is not a mapping."""
     for number, key in enumerate(keys, 1):
         found = tree.get(key)
         if found is not None and not isinstance(found, dict):
@@ -133,8 +133,8 @@ def _port(port: Any) -> dict[str, Any]:
 
 
 def _command(arguments: Any, path: Path) -> str:
-    """Return the command: ``[--x {inputs.x}]`` becomes ``$[[--x ${{inputs.x}}]]``, and what a shell would expand is
-    quoted."""
+    """Return the command: ``[--x {inputs.x}]`` becomes ``$[[--x ${{inputs.x}}]]``. Quote text that a shell would
+    expand."""
     text = " ".join(map(str, arguments)) if isinstance(arguments, list) else str(arguments)
     try:
         parts = [" ".join(map(_quoted_word, shlex.split(part))) for part in _OPTIONAL.split(text)]

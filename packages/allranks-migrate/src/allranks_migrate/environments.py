@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from allranks.sdk import bounded_yaml
-from allranks_migrate.context import Context, listed, pairs, relative
+from allranks_migrate.context import Context, as_list, pairs, relative
 from allranks_migrate.distributed_component import DEFAULT_IMAGE
 from allranks_migrate.jobs import Environment
 from allranks_migrate.operations import Made, Unknown
@@ -25,12 +25,12 @@ def environment(value: Any, context: Context, line: int) -> Environment:
     if isinstance(value, Unknown):
         name = value.text.rpartition(".")[2].strip("()'\"") or "environment"
         context.report(line, f"environment {value.text}", "it is not in this file", "name it in the component")
-        return _registered(name)
+        return _registered_environment(name)
     if isinstance(value, str):
-        return _registered(value)
+        return _registered_environment(value)
     if not isinstance(value, Made):
         context.report(line, "no environment", "azure-ai-ml has no default", "name one in the component")
-        return _registered("allranks-cpu")
+        return _registered_environment("allranks-cpu")
     if value.kind in ("[]", "register", "build"):  # ws.environments["name"]
         return environment(value.values[0] if value.kind == "[]" else value.receiver, context, line)
     prefix = "environment."
@@ -41,7 +41,7 @@ def environment(value: Any, context: Context, line: int) -> Environment:
         if "conda_dependencies" in value.named:
             given["python.conda_dependencies"] = value.named["conda_dependencies"]
         own = Made("Environment", (f"environment_{value.line}",), {}, value.line, None, given, value.calls)
-        return _defined(own, context) if given else environment(None, context, line)
+        return _define(own, context) if given else environment(None, context, line)
     if value.kind == "clone" and value.receiver is not None:
         original = value.receiver
         copied = replace(original, attributes={**original.attributes, **value.attributes})
@@ -52,28 +52,28 @@ def environment(value: Any, context: Context, line: int) -> Environment:
         spec = made.spec or {"image": DEFAULT_IMAGE}
         return replace(made, name=_name(value.get("new_name", 0)), reference="", spec=spec)
     if not value.kind.endswith(".get"):
-        return _defined(value, context)
+        return _define(value, context)
     name, version = str(value.get("name", 1)), value.get("version", 2)
     if name.startswith("AzureML-"):
         fix = "list those that exist: az ml environment list --registry-name azureml"
         context.report(value.line, f"curated environment {name}", "those of v1 are removed over time", fix)
-    return _registered(name, version)
+    return _registered_environment(name, version)
 
 
-def _registered(name: str, version: Any = None) -> Environment:
+def _registered_environment(name: str, version: Any = None) -> Environment:
     return Environment(
         name, reference=f"azureml:{name}{f':{version}' if isinstance(version, (str, int)) else '@latest'}"
     )
 
 
-def _defined(value: Made, context: Context) -> Environment:
+def _define(value: Made, context: Context) -> Environment:
     """Return an environment that the script defines."""
     docker = {name.rpartition(".")[2]: each for name, each in value.attributes.items() if name.startswith("docker.")}
     image = docker.get("base_image") or value.get("image", 1 if value.kind.endswith("image") else None)
     dockerfile = docker.get("base_dockerfile") or value.get("dockerfile", 1 if value.kind.endswith("file") else None)
     name = _name(value.get("name", 0))
     if not isinstance(dockerfile, (str, Path)):
-        made = of_image(name, image, None if value.get("python.user_managed_dependencies") else _conda(value, context))
+        made = on_image(name, image, None if value.get("python.user_managed_dependencies") else _conda(value, context))
     elif "\n" in str(dockerfile):
         made = Environment(name, spec={"build": {"path": "."}}, files={"Dockerfile": str(dockerfile)})
     else:
@@ -84,7 +84,7 @@ def _defined(value: Made, context: Context) -> Environment:
     return replace(made, variables=variables)
 
 
-def of_image(name: str, image: Any, conda: Any) -> Environment:
+def on_image(name: str, image: Any, conda: Any) -> Environment:
     """Return an environment of an image, by default Azure ML's, with the content of a conda file, if there is one."""
     spec = {"image": image if isinstance(image, str) else DEFAULT_IMAGE}
     if conda is None:
@@ -93,7 +93,7 @@ def of_image(name: str, image: Any, conda: Any) -> Environment:
 
 
 def _name(value: Any) -> str:
-    """Return a name that is a folder's, too."""
+    """Return a name that is also valid for a folder."""
     return re.sub(r"[^\w.-]+", "-", value).lstrip(".") if isinstance(value, str) and value.strip(".") else "environment"
 
 
@@ -109,14 +109,14 @@ def _conda(value: Made, context: Context) -> Any:
     dependencies = value.attributes.get("python.conda_dependencies")
     calls = [call for call in value.calls if "conda_dependencies." in call.kind]
     if not isinstance(dependencies, Made):
-        return _collected(Made("", (), {}, value.line), calls) if calls else None
+        return _collect(Made("", (), {}, value.line), calls) if calls else None
     file = dependencies.get("conda_dependencies_file_path", 0) if dependencies.kind == "CondaDependencies" else None
-    return _read(file, context, value) if file is not None else _collected(dependencies, [*calls, *dependencies.calls])
+    return _read(file, context, value) if file is not None else _collect(dependencies, [*calls, *dependencies.calls])
 
 
-def _collected(dependencies: Made, calls: list[Made]) -> Any:
-    """Return CondaDependencies, with what is added to them later, as a conda file."""
-    given = {name: [str(each) for each in listed(dependencies.get(name))] for name in _ADD.values()}
+def _collect(dependencies: Made, calls: list[Made]) -> Any:
+    """Return CondaDependencies, including later additions, as a conda file."""
+    given = {name: [str(each) for each in as_list(dependencies.get(name))] for name in _ADD.values()}
     python = dependencies.get("python_version", default=_PYTHON)
     for call in calls:
         method, argument = call.kind.rpartition(".")[2], [*call.values, *call.named.values(), ""][0]
@@ -130,7 +130,7 @@ def _collected(dependencies: Made, calls: list[Made]) -> Any:
 def conda_file(
     packages: list[str], conda: list[str] | None = None, channels: list[str] | None = None, python: str = _PYTHON
 ) -> dict[str, Any]:
-    """Return the content of a conda file. packages: those of pip"""
+    """Return the content of a conda file. packages: the packages of pip"""
     dependencies: list[Any] = [f"python={python}", *(conda or ())]
     return {
         "channels": [*(channels or ()), "conda-forge"],
@@ -139,16 +139,16 @@ def conda_file(
 
 
 def _read(file: Any, context: Context, value: Made) -> Any:
-    return conda_file([]) if (tree := _loaded(bounded_yaml.load_file, file, context, value)) is None else tree
+    return conda_file([]) if (tree := _load(bounded_yaml.load_file, file, context, value)) is None else tree
 
 
 def requirements(file: Any, context: Context, value: Made) -> list[str]:
     """Return the packages of a requirements file; none, with a finding, if it cannot be read."""
-    lines = map(str.strip, (_loaded(bounded_yaml.read, file, context, value) or "").splitlines())
+    lines = map(str.strip, (_load(bounded_yaml.read, file, context, value) or "").splitlines())
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def _loaded(load: Callable[[Path], Any], file: Any, context: Context, value: Made) -> Any:
+def _load(load: Callable[[Path], Any], file: Any, context: Context, value: Made) -> Any:
     try:
         return load(context.base / str(file))
     except (OSError, ValueError, yaml.YAMLError):

@@ -1,4 +1,4 @@
-"""Evaluate a v1 script without running it: the objects of azureml that it makes, with the values that are known.
+"""Evaluate a v1 script without running it: find the objects of azureml that it makes, with the known values.
 
 Functions are entered where they are called, otherwise with the defaults of their parameters. Of a branch whose
 condition is unknown, both sides are evaluated; of a loop over unknown items, the body once.
@@ -21,7 +21,7 @@ from allranks.errors import InputError, Problem
 from allranks.sdk import notebook
 from allranks.sdk.paths import shown
 from allranks_migrate import constructs
-from allranks_migrate.operations import Made, Name, Unknown, UnknownValueError, applied, is_known, method_result
+from allranks_migrate.operations import Made, Name, Unknown, UnknownValueError, apply, is_known, method_result
 
 _DEEPEST = 8
 _MOST_ITEMS = 20
@@ -35,7 +35,7 @@ class Script:
     variables: the name of the variable that an object is assigned to, by the object's id
     comments:  the comments with their lines, in order
     start:     the line of the first statement
-    place:     returns the place of a line, for messages
+    place:     returns the location of a line, for messages
     """
 
     path: Path
@@ -69,7 +69,7 @@ def read(path: Path) -> Script:
 
 
 def _source(path: Path) -> tuple[str, Callable[[int], str]]:
-    """Return the Python of a file, and a function that returns the place of a line of it."""
+    """Return the Python code of a file, and a function that returns the location of a line for messages."""
     if path.suffix != ".ipynb":
         try:
             return path.read_text(encoding="utf-8-sig"), lambda line: f"{shown(path)}:{line}"
@@ -97,7 +97,7 @@ class _Returned(Exception):
 
 
 class _Evaluation:
-    """The evaluation of one file. It has a class because every method needs the same state."""
+    """The evaluation of one file."""
 
     def __init__(self, path: Path) -> None:
         self.made: list[Made] = []
@@ -200,7 +200,7 @@ class _Evaluation:
         return owner, ".".join(names)
 
     def value(self, node: ast.expr, scope: Mapping[str, Any]) -> Any:
-        """Return the value of an expression, Unknown if the file does not tell it."""
+        """Return the value of an expression; Unknown if the file does not determine it."""
         try:
             return self._value(node, scope)
         except UnknownValueError:
@@ -227,19 +227,19 @@ class _Evaluation:
                 pairs = [(self.value(key, scope), self.value(each, scope)) for key, each in nodes if key is not None]
                 return {key: value for key, value in pairs if isinstance(key, (str, int, Unknown))}
             case ast.JoinedStr():
-                return applied(ast.JoinedStr, *(self.value(part, scope) for part in node.values))
+                return apply(ast.JoinedStr, *(self.value(part, scope) for part in node.values))
             case ast.FormattedValue():
                 return self.value(node.value, scope)
             case ast.UnaryOp():
-                return applied(type(node.op), self.value(node.operand, scope))
+                return apply(type(node.op), self.value(node.operand, scope))
             case ast.BinOp(left=left, op=op, right=right) | ast.Compare(left=left, ops=[op], comparators=[right]):
-                return applied(type(op), self.value(left, scope), self.value(right, scope))
+                return apply(type(op), self.value(left, scope), self.value(right, scope))
             case ast.IfExp():
                 return self.value(node.body if self.value(node.test, scope) else node.orelse, scope)
             case ast.Subscript():
                 owner, key = self.value(node.value, scope), self.value(node.slice, scope)
                 is_made = isinstance(owner, Made)
-                return self.new("[]", (key,), {}, node, owner) if is_made else applied(ast.Subscript, owner, key)
+                return self.new("[]", (key,), {}, node, owner) if is_made else apply(ast.Subscript, owner, key)
             case ast.Attribute():
                 match self.owner(node, scope):
                     case (Name() as owner, path):
@@ -278,7 +278,7 @@ class _Evaluation:
                 # Of a class with a method ``Environment.get``, of a function its name: ``choice``.
                 (kind,) = re.findall(r"(?:^|\.)([A-Z].*|[^.]+$)", function.dotted)
                 return self.new(kind, values, named, node)
-        return applied(function.dotted if isinstance(function, Name) else ast.unparse(node.func), *values)
+        return apply(function.dotted if isinstance(function, Name) else ast.unparse(node.func), *values)
 
     def new(
         self, kind: str, values: tuple[Any, ...], named: Mapping[str, Any], node: ast.expr, receiver: Made | None = None
@@ -292,7 +292,7 @@ class _Evaluation:
         return made
 
     def call(self, function: _Function, values: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
-        """Return what a function of the script returns."""
+        """Return the result of a function of the script."""
         self.called.add(id(function.node))
         if self.depth >= _DEEPEST:
             raise UnknownValueError

@@ -1,4 +1,4 @@
-"""What v1 scripts describe, in the terms of azure-ai-ml, as plain data."""
+"""The jobs of v1 scripts in the terms of azure-ai-ml, as plain data."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 class Environment:
     """An environment: a reference to a registered one, or the content of its own file.
 
-    spec:      the keys of its YAML that say what it is built from
-    files:     those beside its YAML, by name: texts, or what is written as YAML
+    spec:      the keys of its YAML that define its image and packages
+    files:     the files beside its YAML, by name: texts, or values to write as YAML
     variables: environment variables, which azure-ai-ml sets on a step
     """
 
@@ -29,7 +29,7 @@ class Input:
     """An input of a step. At most one of the last four is set.
 
     default:   a literal
-    path:      where data is: a local path, a URI, or ``azureml:NAME@latest``
+    path:      the location of data: a local path, a URI, or ``azureml:NAME@latest``
     source:    the step and its output that it is bound to
     parameter: the parameter of the pipeline that it is bound to
     """
@@ -45,7 +45,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Output:
-    """An output of a step. path: where it is written to; "" for the default datastore; asset: the name it gets"""
+    """An output of a step. path: its location; "" for the default datastore; asset: the name to register it with"""
 
     mode: str = ""
     path: str = ""
@@ -54,7 +54,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A search. space: for each input, an expression of azure-ai-ml.sweep; policy: another one"""
+    """A search. space: for each input, an expression of azure-ai-ml.sweep; policy: an expression for the policy"""
 
     space: Mapping[str, str]
     sampling: str
@@ -66,7 +66,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Layout:
-    """The distribution as azure-ai-ml has it. processes: how many v1 starts in all"""
+    """The distribution in the terms of azure-ai-ml. processes: the total number that v1 starts"""
 
     distribution: Mapping[str, Any]
     instance_count: int
@@ -80,7 +80,7 @@ class Job:
     code:      the folder of the script
     script:    the script, relative to it; "" for another command
     spec:      the keys of its component's YAML that do not depend on other files
-    processes: how many v1 starts in all
+    processes: the total number that v1 starts
     comments:  the comments above it
     """
 

@@ -1,4 +1,4 @@
-"""The values of a v1 script, and the functions, operators and methods that need nothing of this machine."""
+"""The values of a v1 script, and the functions, operators and methods that do not depend on this machine."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _MOST_ITEMS = 20
 
 
 class UnknownValueError(Exception):
-    """The file does not tell the value of an expression."""
+    """The file does not determine the value of an expression."""
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """A value that the file does not tell. text: its expression"""
+    """A value that the file does not determine. text: its expression"""
 
     text: str
 
@@ -33,11 +33,11 @@ class Name:
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """An object of azureml: what a call of its class, or of a method, returns.
+    """An object of azureml: the result of a call of its class, or of a method.
 
     kind:       the class, with the method that made it: ``Environment.get``; a method of an object: ``as_mount``
     receiver:   the object whose method it is
-    attributes: what the script sets later, by dotted name; filled during the evaluation
+    attributes: the attributes that the script sets later, by dotted name; filled during the evaluation
     calls:      the methods that the script calls later; filled during the evaluation
     """
 
@@ -68,7 +68,7 @@ def _product(left: Any, right: Any) -> Any:
     return left * right
 
 
-def _joined(*parts: Any) -> str:
+def _join(*parts: Any) -> str:
     """Return the text of an f-string. A list can have unknown items."""
     if not all(isinstance(each, (str, int, float, PurePath, type(None))) for each in parts):
         raise TypeError
@@ -78,13 +78,13 @@ def _joined(*parts: Any) -> str:
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: _product, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Eq: operator.eq, ast.NotEq: operator.ne,
-    ast.USub: operator.neg, ast.Subscript: operator.getitem, ast.JoinedStr: _joined,
+    ast.USub: operator.neg, ast.Subscript: operator.getitem, ast.JoinedStr: _join,
     "str": str, "int": int, "float": float, "len": len, "list": lambda items=(): list(items[:_MOST_ITEMS]),
     "range": range, "dict": dict, "Path": Path, "pathlib.Path": Path, "pathlib.Path.cwd": Path,
     "os.path.join": os.path.join, "os.path.dirname": os.path.dirname, "os.path.basename": os.path.basename,
     "os.path.abspath": os.fspath, "os.path.realpath": os.fspath, "os.getcwd": lambda: ".",
 }  # fmt: skip
-"""Operators and functions that need nothing of this machine."""
+"""Operators and functions that do not depend on this machine."""
 
 _METHODS: dict[type, tuple[str, ...]] = {
     str: ("split", "strip", "lower", "upper", "join", "replace", "format", "rstrip", "lstrip"),
@@ -94,15 +94,15 @@ _METHODS: dict[type, tuple[str, ...]] = {
 }
 
 
-def applied(function: str | type[ast.AST], *values: Any) -> Any:
-    """Return what a function or an operator returns for known values. Raise UnknownValueError if that is unknown."""
+def apply(function: str | type[ast.AST], *values: Any) -> Any:
+    """Return the result of a function or an operator for known values. Raise UnknownValueError if it is unknown."""
     if function not in _FUNCTIONS or not all(map(is_known, values)):
         raise UnknownValueError
     return _result(_FUNCTIONS[function], values)
 
 
 def method_result(owner: Any, method: str, values: tuple[Any, ...]) -> Any:
-    """Return what a method returns. Raise UnknownValueError if it needs this machine or an unknown value."""
+    """Return the result of a method. Raise UnknownValueError if it needs this machine or an unknown value."""
     is_listed = any(isinstance(owner, kind) and method in names for kind, names in _METHODS.items())
     if not is_listed or (method == "format" and not all(map(is_known, values))):
         raise UnknownValueError

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks_migrate import constructs
-from allranks_migrate.context import UNKNOWN, Context, listed, named, unique
+from allranks_migrate.context import UNKNOWN, Context, as_list, to_name, unique
 from allranks_migrate.jobs import Input, Output
 from allranks_migrate.operations import Made, Unknown
 
@@ -31,12 +31,12 @@ def type_of(value: Any) -> str:
 
 
 def _reference(name: str, value: Any) -> str:
-    """Return an input as a word of a command, quoted if its value has to be."""
+    """Return an input as a word of a command, quoted if necessary."""
     return _INPUT.format(name) if shlex.quote(str(value)) == str(value) else f"'{_INPUT.format(name)}'"
 
 
 def with_literals(command: str, inputs: Mapping[str, Input]) -> str:
-    """Return a command with the literals that v1 gives it, in place of the inputs that they became."""
+    """Return a command in which the literals of v1 replace the inputs that were made from them."""
     for name, port in inputs.items():
         if port.default is not None:
             command = command.replace(_reference(name, port.default), shlex.quote(str(port.default)))
@@ -74,7 +74,7 @@ class Ports:
 
     def name(self, text: str) -> str:
         """Return a name that no port has."""
-        return unique(named(text, "value"), self.inputs.keys() | self.outputs.keys())
+        return unique(to_name(text, "value"), self.inputs.keys() | self.outputs.keys())
 
     def word(self, word: Any, flag: str = "") -> str:
         """Return an argument as a word of the command."""
@@ -96,9 +96,9 @@ class Ports:
         return _INPUT.format(name)
 
     def add_listed(self) -> None:
-        """Add what is in the lists of inputs and outputs, and not in the arguments."""
+        """Add the ports in the lists of inputs and outputs that are not among the arguments."""
         for key in ("inputs", "side_inputs", "outputs", "output"):
-            for value in listed(self.made.get(key)):
+            for value in as_list(self.made.get(key)):
                 if isinstance(value, Made):
                     self.port(value, "")
 
@@ -108,9 +108,9 @@ class Ports:
             default = value.get("default_value", 1)
             if isinstance(default, Made):
                 return self.port(default, flag)
-            name = named(str(value.get("name", 0)), "value")
+            name = to_name(str(value.get("name", 0)), "value")
             return self.parameter(name, type_of(default), None if isinstance(default, Unknown) else default)
-        root, name, mode = consumed(value)
+        root, name, mode = input_data(value)
         fixed = value.get("path_on_compute", 0 if value.kind in _MODES else None)
         if isinstance(fixed, str):
             fix = "take the path from the argument"
@@ -149,13 +149,13 @@ class Ports:
 
 
 def output_name(root: Made, context: Context) -> str:
-    """Return the name of the output that an object of v1 is."""
+    """Return the name of the output for an object of v1."""
     given = root.get("name", 0)
-    return named(given if isinstance(given, str) else context.script.variables.get(id(root), "output"), "output")
+    return to_name(given if isinstance(given, str) else context.script.variables.get(id(root), "output"), "output")
 
 
-def consumed(value: Made) -> tuple[Made, str, str]:
-    """Return the data that an object stands for, with the name and the mode that the job uses it by."""
+def input_data(value: Made) -> tuple[Made, str, str]:
+    """Return the data of an object, with the name and the mode that the job uses."""
     name = mode = ""
     while value.receiver is not None and value.kind in _METHODS:
         given = value.get("name", 0) if value.kind in ("as_named_input", "as_input") else None

@@ -33,20 +33,20 @@ if folder:
         words = open("/proc/self/cmdline").read().split(chr(0))  # sys.orig_argv is new in Python 3.10
         json.dump({{"arguments": words[1:-1], "variables": dict(os.environ)}}, file)
 """
-"""Python imports it at its start, as sitecustomize. The first Python program of a rank writes what it was given."""
+"""Python imports it at its start, as sitecustomize. The first Python program of a rank records its start."""
 
 _ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+(:\d+)?")
 _OWN = re.compile(
     r"AZUREML_RUN|AZUREML_ROOT|MLFLOW|ALLRANKS_|PYTHONPATH|OMPI_(?!COMM_WORLD)|PMIX|PRTE|HOSTNAME|TMPDIR|_$"
 )
-"""Variables that no two runs share, and those that Open MPI has for itself."""
+"""Variables that differ between any two runs, and those for Open MPI's internal use."""
 
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "AZUREML_CR_NODE_RANK")
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A step with v1 and with azure-ai-ml. ranks: how many are equal; differences: one line for each"""
+    """A step with v1 and with azure-ai-ml. ranks: the number of equal ranks; differences: one line for each"""
 
     step: str
     ranks: int
@@ -68,7 +68,7 @@ def prove(migration: Migration, workspace: Workspace) -> tuple[Comparison, ...]:
     with tempfile.TemporaryDirectory(prefix="proof-", dir=workspace.root) as folder:
         Path(folder, "sitecustomize.py").write_text(_PROBE)
 
-        def probed(side: str) -> tuple[RunRecord, Path]:
+        def run_probed(side: str) -> tuple[RunRecord, Path]:
             def change(step: Step, path: str) -> Step:
                 own = step if side == "v2" or path not in by_name else _as_v1(step, by_name[path])
                 target = Path(folder, side, path)
@@ -79,8 +79,8 @@ def prove(migration: Migration, workspace: Workspace) -> tuple[Comparison, ...]:
             changed = replace(plan, graph=with_steps(plan.graph, change))
             return engine.run(changed, workspace, Options(force_rerun=True, track=False, cold=True)), Path(folder, side)
 
-        v1, v2 = probed("v1"), probed("v2")
-        return tuple(_compared(job, v1, v2) for job in by_name.values())
+        v1, v2 = run_probed("v1"), run_probed("v2")
+        return tuple(_compare(job, v1, v2) for job in by_name.values())
 
 
 def _as_v1(step: Step, job: Job) -> Step:
@@ -94,7 +94,7 @@ def _as_v1(step: Step, job: Job) -> Step:
     return replace(step, command=command, distribution=own, instance_count=instances)
 
 
-def _compared(job: Job, v1: tuple[RunRecord, Path], v2: tuple[RunRecord, Path]) -> Comparison:
+def _compare(job: Job, v1: tuple[RunRecord, Path], v2: tuple[RunRecord, Path]) -> Comparison:
     old, new = (_ranks(record.step(job.name), folder / job.name, record) for record, folder in (v1, v2))
     outputs = [_outputs(Path(record.step(job.name).folder)) for record, _ in (v1, v2)]
     differences = []
@@ -117,7 +117,7 @@ def _differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
 
 
 def _ranks(step: StepRecord, folder: Path, run: RunRecord) -> dict[int, dict[str, Any]]:
-    """Return what each rank was given, and how it ended."""
+    """Return the arguments, the variables and the exit code of each rank."""
     found: dict[int, dict[str, Any]] = {rank.rank: {"exit code": rank.exit_code} for rank in step.ranks}
     for file in folder.iterdir():
         given = json.loads(file.read_text())
@@ -129,7 +129,7 @@ def _ranks(step: StepRecord, folder: Path, run: RunRecord) -> dict[int, dict[str
 
 
 def _same(text: str, run: RunRecord) -> str:
-    """Return a text without what differs between two runs: the run's folder and name, addresses and ports."""
+    """Return a text without the parts that differ between two runs: the run's folder and name, addresses and ports."""
     return _ADDRESS.sub("ADDRESS", text.replace(run.folder, "RUN").replace(run.id, "RUN"))
 
 

@@ -10,15 +10,15 @@ from pathlib import Path
 from allranks.errors import InputError, Problem
 from allranks.sdk.paths import shown
 from allranks_migrate import constructs, steps
-from allranks_migrate.context import Context, listed, named, unique
+from allranks_migrate.context import Context, as_list, to_name, unique
 from allranks_migrate.evaluation import Script
 from allranks_migrate.jobs import Environment, Input, Job, Output, Pipeline
 from allranks_migrate.operations import Made
-from allranks_migrate.ports import READS, consumed, output_name
+from allranks_migrate.ports import READS, input_data, output_name
 
 
 def read(script: Script, folder: Path) -> tuple[Pipeline, tuple[Problem, ...]]:
-    """Return the pipeline of a script, and what a person has to look at. folder: that will be written
+    """Return the pipeline of a script, and the findings for a person to check. folder: the folder to write
 
     Raise InputError if the script describes no job, with the constructs of v1 that it has instead.
     """
@@ -45,7 +45,7 @@ def read(script: Script, folder: Path) -> tuple[Pipeline, tuple[Problem, ...]]:
     experiment = next((name for name in experiments if isinstance(name, str)), "")
     header = tuple(text for line, text in script.comments if line < script.start)
     ordered = _in_order(_after(_with_own_environments(jobs), context))
-    return Pipeline(tuple(_commented(ordered, script)), context.parameters, experiment, header), context.findings()
+    return Pipeline(tuple(_add_comments(ordered, script)), context.parameters, experiment, header), context.findings()
 
 
 def _jobs(script: Script) -> list[Made]:
@@ -55,13 +55,13 @@ def _jobs(script: Script) -> list[Made]:
 
 
 def _written(made: Made) -> Iterator[Made]:
-    """Yield what a step writes to: its outputs, and what it has in its arguments and not among its inputs."""
+    """Yield the objects that a step writes to: its outputs, and its arguments that are not among its inputs."""
     made = steps.with_inner(made)
     for key in ("outputs", "output"):
-        yield from (consumed(port)[0] for port in listed(made.get(key)) if isinstance(port, Made))
-    read = {id(consumed(port)[0]) for port in listed(made.get("inputs")) if isinstance(port, Made)}
-    for port in listed(made.get("arguments")):
-        if isinstance(port, Made) and port.kind not in READS and id(root := consumed(port)[0]) not in read:
+        yield from (input_data(port)[0] for port in as_list(made.get(key)) if isinstance(port, Made))
+    read = {id(input_data(port)[0]) for port in as_list(made.get("inputs")) if isinstance(port, Made)}
+    for port in as_list(made.get("arguments")):
+        if isinstance(port, Made) and port.kind not in READS and id(root := input_data(port)[0]) not in read:
             yield from [root] * (root.kind in constructs.PORTS)
 
 
@@ -70,11 +70,11 @@ def _name(made: Made, script: Script) -> str:
     job = steps.inner(made)
     own = made.get("name") if made.kind in constructs.STEPS else None
     if isinstance(own, str):
-        return named(own, "train")
+        return to_name(own, "train")
     if isinstance(job, Made):
         return _name(job, script)
     file = made.get("script") or made.get("script_name") or made.get("entry_script")
-    return named(Path(file).stem if isinstance(file, str) else script.variables.get(id(made), "train"), "train")
+    return to_name(Path(file).stem if isinstance(file, str) else script.variables.get(id(made), "train"), "train")
 
 
 def _with_own_environments(jobs: Sequence[Job]) -> Iterator[Job]:
@@ -87,7 +87,7 @@ def _with_own_environments(jobs: Sequence[Job]) -> Iterator[Job]:
         yield replace(job, environment=replace(own, name=name))
 
 
-def _commented(jobs: Sequence[Job], script: Script) -> Iterator[Job]:
+def _add_comments(jobs: Sequence[Job], script: Script) -> Iterator[Job]:
     """Yield the jobs with the comments that are above them in the script, and the last one with the rest."""
     by_place = sorted(jobs, key=lambda each: each.line)
     comments: dict[str, list[str]] = {job.name: [] for job in jobs}
@@ -104,7 +104,7 @@ def _after(jobs: Iterable[Job], context: Context) -> list[Job]:
     pairs = [(value, call.receiver) for call in calls for value in call.values]
     for made in context.script.made:
         if made.kind == "StepSequence":
-            groups = [listed(each) for each in listed(made.get("steps", 0))]
+            groups = [as_list(each) for each in as_list(made.get("steps", 0))]
             pairs += [pair for group in itertools.pairwise(groups) for pair in itertools.product(*group)]
     by_name = {job.name: job for job in jobs}
     for pair in pairs:
@@ -118,7 +118,7 @@ def _after(jobs: Iterable[Job], context: Context) -> list[Job]:
 
 
 def _in_order(jobs: Sequence[Job]) -> list[Job]:
-    """Return the jobs so that each comes after those whose outputs it uses."""
+    """Sort the jobs so that each comes after the jobs whose outputs it uses."""
     done, waiting = dict[str, Job](), list(jobs)
     while waiting:
         sources = {job.name: {port.source[0] for port in job.inputs.values() if port.source} for job in waiting}

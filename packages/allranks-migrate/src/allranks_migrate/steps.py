@@ -14,7 +14,7 @@ from typing import Any
 
 from allranks.sdk.paths import shown
 from allranks_migrate import constructs, environments
-from allranks_migrate.context import UNKNOWN, Context, listed, named, of, pairs, whole
+from allranks_migrate.context import UNKNOWN, Context, as_list, of, pairs, to_name, whole
 from allranks_migrate.jobs import Environment, Input, Job, Layout, Sweep
 from allranks_migrate.operations import Made, Unknown
 from allranks_migrate.ports import Ports, type_of
@@ -38,7 +38,7 @@ def with_inner(made: Made) -> Made:
     job = inner(made)
     if not isinstance(job, Made):
         return made
-    outputs = [*listed(made.get("outputs")), *listed(made.get("metrics_output"))]
+    outputs = [*as_list(made.get("outputs")), *as_list(made.get("metrics_output"))]
     given = {
         "arguments": made.get("estimator_entry_script_arguments"),
         "outputs": outputs or None,
@@ -48,7 +48,7 @@ def with_inner(made: Made) -> Made:
 
 
 def read(made: Made, context: Context) -> Job | None:
-    """Return the job of an object of v1; None, with a finding, if it is not in the file what it runs."""
+    """Return the job of an object of v1; None, with a finding, if its script or command is not in the file."""
     name = context.jobs[id(made)]
     if made.kind == "ParallelRunStep":
         return _parallel(made, made.get("parallel_run_config"), name, context)
@@ -77,17 +77,17 @@ def _script(made: Made, name: str, context: Context) -> Job:
         fix = "write it in the command of the component"
         script = context.text(made.get(key, default=Unknown("")), made.line, key, fix, f"{name}.py")
         words = [word for pair in pairs(made.get("script_params")) for word in pair if word not in ("", None)]
-        given = listed(made.get("arguments")) or words
+        given = as_list(made.get("arguments")) or words
         text = f"python {shlex.quote(script)} {ports.arguments(given)}"
     else:
-        script, text = "", ports.command(listed(command))
+        script, text = "", ports.command(as_list(command))
     ports.add_listed()
     if "AZ_BATCHAI_PYTORCH_INIT_METHOD" in text:
         why = "azure-ai-ml does not set it"
         context.report(made.line, "$AZ_BATCHAI_PYTORCH_INIT_METHOD", why, "use env://: MASTER_ADDR and MASTER_PORT")
     given_environment = made.get("environment", default=made.get("environment_definition"))
     if given_environment is None and is_estimator:
-        environment = _of_estimator(made, context)
+        environment = _estimator_environment(made, context)
     else:
         named_or_made = configuration if given_environment is None else given_environment
         environment = environments.environment(named_or_made, context, made.line)
@@ -117,11 +117,11 @@ def _script(made: Made, name: str, context: Context) -> Job:
         compute=_compute(made.get("compute_target", default=of(configuration, "target")), made, context),
         timeout=seconds if isinstance(seconds, int) else None,
     )
-    return _finished(job, ports, context)
+    return _finish(job, ports, context)
 
 
-def _finished(job: Job, ports: Ports, context: Context) -> Job:
-    """Return a job with its ports and variables. Report what its script imports of v1."""
+def _finish(job: Job, ports: Ports, context: Context) -> Job:
+    """Return a job with its ports and variables. Report the uses of v1 in its script."""
     file = job.code / job.script
     if job.script and file.is_file():
         for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
@@ -151,9 +151,9 @@ def _compute(value: Any, made: Made, context: Context) -> str:
     return context.text(value, made.line, "compute target", "set default_compute of the pipeline")
 
 
-def _of_estimator(made: Made, context: Context) -> Environment:
-    conda = [str(each) for each in listed(made.get("conda_packages"))]
-    packages = [str(each) for each in listed(made.get("pip_packages"))]
+def _estimator_environment(made: Made, context: Context) -> Environment:
+    conda = [str(each) for each in as_list(made.get("conda_packages"))]
+    packages = [str(each) for each in as_list(made.get("pip_packages"))]
     if framework := {"PyTorch": "torch", "TensorFlow": "tensorflow", "SKLearn": "scikit-learn"}.get(made.kind):
         version = made.get("framework_version")
         packages.insert(0, f"{framework}=={version}" if isinstance(version, str) else framework)
@@ -162,8 +162,8 @@ def _of_estimator(made: Made, context: Context) -> Environment:
     file = made.get("pip_requirements_file", default=made.get("pip_requirements_file_path"))
     packages += environments.requirements(file, context, made) if file is not None else []
     image = made.get("custom_docker_image", default=made.get("custom_docker_base_image"))
-    name = named(f"{context.script.path.stem}_{made.kind}", "environment")
-    return environments.of_image(name, image, environments.conda_file(packages, conda))
+    name = to_name(f"{context.script.path.stem}_{made.kind}", "environment")
+    return environments.on_image(name, image, environments.conda_file(packages, conda))
 
 
 def _sweep(made: Made, job: Job, context: Context) -> Job:
@@ -181,7 +181,7 @@ def _sweep(made: Made, job: Job, context: Context) -> Job:
         if not kind or not flat or any(isinstance(each, (Unknown, Made)) for each in flat):
             context.report(made.line, f"{flag} of {made.kind}", UNKNOWN, "add it to the sweep")
             continue
-        name = named(str(flag), "value")
+        name = to_name(str(flag), "value")
         space[name] = f"{kind}({flat if kind == 'Choice' else ', '.join(map(repr, flat))})"
         inputs[name] = Input({"Choice": type_of(flat[0]), "Randint": "integer"}.get(kind, "number"))
         words += [f"{flag} ${{{{inputs.{name}}}}}"] * (f"${{{{inputs.{name}}}}}" not in words[0])
@@ -216,7 +216,7 @@ def _parallel(made: Made, config: Any, name: str, context: Context) -> Job | Non
         context.report(made.line, made.kind, "its parallel_run_config is not in this file", "write it by hand")
         return None
     ports = Ports(made, context, name)
-    arguments = ports.arguments(listed(made.get("arguments")))
+    arguments = ports.arguments(as_list(made.get("arguments")))
     ports.add_listed()
     data = next((each for each, port in ports.inputs.items() if port.type.startswith("uri_")), "")
     size = config.get("mini_batch_size", default=10)
@@ -248,7 +248,7 @@ def _parallel(made: Made, config: Any, name: str, context: Context) -> Job | Non
         spec=spec,
         compute=_compute(config.get("compute_target"), made, context),
     )
-    return _finished(job, ports, context)
+    return _finish(job, ports, context)
 
 
 _TYPES = {

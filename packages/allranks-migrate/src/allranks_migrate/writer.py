@@ -24,7 +24,7 @@ _IMPORTS = {
     "azure.ai.ml.sweep": (*constructs.VALUES.values(), *constructs.POLICIES),
     "azure.ai.ml.entities": ("CommandJobLimits",),
 }
-"""What a pipeline imports if it uses it."""
+"""The imports that a pipeline may need."""
 
 PIPELINE, FINDINGS = "pipeline.py", "migration.md"
 _PYTHON = '''\
@@ -58,7 +58,7 @@ def contents(pipeline: Pipeline, source: Path, folder: Path, findings: Iterable[
 
 
 def report(source: Path, findings: Iterable[Problem]) -> str:
-    """Return what needs a human eye, as Markdown."""
+    """Return the findings for a person to check, as Markdown."""
     lines = [f"# From {source.name} to azure-ai-ml", ""]
     listed = [f"- `{each.where}`: {each.found}. **To do:** {each.fix}." for each in findings]
     return "\n".join([*lines, *(listed or ["Everything was carried over."]), ""])
@@ -66,7 +66,7 @@ def report(source: Path, findings: Iterable[Problem]) -> str:
 
 def to_yaml(tree: Mapping[str, Any]) -> str:
     """Return the text of a file, without keys that have no value."""
-    return yaml.safe_dump(_filled(tree), sort_keys=False, width=sys.maxsize, allow_unicode=True)
+    return yaml.safe_dump(_remove_empty(tree), sort_keys=False, width=sys.maxsize, allow_unicode=True)
 
 
 # Components and environments
@@ -79,22 +79,22 @@ def _component(job: Job, folder: Path, where: str) -> dict[str, Any]:
         "$schema": _SCHEMA.format(f"{job.spec['type']}Component"),
         "name": job.name,
         "version": "1",
-        "inputs": {name: _declared(port) for name, port in job.inputs.items()},
+        "inputs": {name: _declare(port) for name, port in job.inputs.items()},
         "outputs": {name: {"type": "uri_folder"} for name in job.outputs},
         **job.spec,
         **({"task": {**job.spec["task"], **own}} if "task" in job.spec else own),
     }
 
 
-def _declared(port: Input) -> dict[str, Any]:
+def _declare(port: Input) -> dict[str, Any]:
     return {"type": port.type, "default": port.default, "optional": port.optional or None}
 
 
-def _filled(value: Any) -> Any:
-    """Return what has a value. 0 and false are values."""
+def _remove_empty(value: Any) -> Any:
+    """Remove items without a value. 0 and false are values."""
     if not isinstance(value, Mapping):
         return value
-    return {key: filled for key, each in value.items() if (filled := _filled(each)) not in (None, {}, "")}
+    return {key: filled for key, each in value.items() if (filled := _remove_empty(each)) not in (None, {}, "")}
 
 
 def _environment(environment: Environment) -> dict[str, str]:
@@ -115,11 +115,11 @@ def _environment(environment: Environment) -> dict[str, str]:
 def _pipeline(pipeline: Pipeline, source: Path, folder: Path) -> str:
     computes = [job.compute for job in pipeline.jobs if job.compute]
     compute = max(computes, key=computes.count) if computes else ""
-    settings = _named(name=source.stem, experiment_name=pipeline.experiment, default_compute=compute or "cluster")
+    settings = _keywords(name=source.stem, experiment_name=pipeline.experiment, default_compute=compute or "cluster")
     steps = "\n".join(_step(job, compute, folder) for job in pipeline.jobs)
     types = {port.parameter: port for job in pipeline.jobs for port in job.inputs.values() if port.parameter}
     required = {name: port for name, port in types.items() if pipeline.parameters.get(name) is None}
-    listed = [f"{name}: Input(type={_quoted(port.type)})" for name, port in required.items()]
+    listed = [f"{name}: Input(type={_quote(port.type)})" for name, port in required.items()]
     listed += [f"{name}={pipeline.parameters[name]!r}" for name in types if name not in required]
     used = f"dsl( load_component( {listed} {steps}"  # the first two by every pipeline
     imports = {
@@ -150,26 +150,26 @@ def _step(job: Job, compute: str, folder: Path) -> str:
 
 
 def _settings(job: Job, compute: str) -> Iterator[str]:
-    """Yield the lines that set what a component does not have."""
+    """Yield the lines with settings that a component cannot have."""
     if sweep := job.sweep:
-        search = _named(primary_metric=sweep.metric, goal=sweep.goal, sampling_algorithm=sweep.sampling)
+        search = _keywords(primary_metric=sweep.metric, goal=sweep.goal, sampling_algorithm=sweep.sampling)
         yield f"{job.name} = {job.name}.sweep({', '.join(search)})"
-        yield f"{job.name}.set_limits({', '.join(_named(**sweep.limits))})"
+        yield f"{job.name}.set_limits({', '.join(_keywords(**sweep.limits))})"
         if sweep.policy:
             yield f"{job.name}.early_termination = {sweep.policy}"
     if job.compute and job.compute != compute:
-        yield f"{job.name}.compute = {_quoted(job.compute)}"
+        yield f"{job.name}.compute = {_quote(job.compute)}"
     if job.variables:
         yield f"{job.name}.environment_variables = {json.dumps(dict(job.variables), ensure_ascii=False)}"
     if job.timeout:
         yield f"{job.name}.limits = CommandJobLimits(timeout={job.timeout})"
     for name, output in job.outputs.items():
-        if given := _named(mode=output.mode, path=output.path, name=output.asset):
+        if given := _keywords(mode=output.mode, path=output.path, name=output.asset):
             yield f'{job.name}.outputs.{name} = Output(type="uri_folder", {", ".join(given)})'
 
 
 def _value(name: str, port: Input, job: Job, folder: Path) -> str:
-    """Return what an input of a step is bound to; "" for its default."""
+    """Return the value that an input of a step is bound to; "" for its default."""
     if job.sweep is not None and name in job.sweep.space:
         return job.sweep.space[name]
     if port.source is not None:
@@ -179,14 +179,14 @@ def _value(name: str, port: Input, job: Job, folder: Path) -> str:
     if not port.path:
         return ""
     is_local = not is_remote(port.path)
-    path = f"str(HERE / {_quoted(relative(Path(port.path), folder))})" if is_local else _quoted(port.path)
-    return ", ".join([f"Input(type={_quoted(port.type)}, path={path}", *_named(mode=port.mode)]) + ")"
+    path = f"str(HERE / {_quote(relative(Path(port.path), folder))})" if is_local else _quote(port.path)
+    return ", ".join([f"Input(type={_quote(port.type)}, path={path}", *_keywords(mode=port.mode)]) + ")"
 
 
-def _named(**values: Any) -> list[str]:
+def _keywords(**values: Any) -> list[str]:
     """Return the arguments of a call, without those that are empty."""
-    return [f"{name}={_quoted(value)}" for name, value in values.items() if value not in ("", None)]
+    return [f"{name}={_quote(value)}" for name, value in values.items() if value not in ("", None)]
 
 
-def _quoted(value: Any) -> str:
+def _quote(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)

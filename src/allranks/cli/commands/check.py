@@ -190,7 +190,7 @@ def _print_names(file: str, values: dict[str, str], workspace: Workspace) -> Non
             # Reading the job may have made the place of a name's problem more exact.
             of_names = {replace(problem, where="") for problem in lookup.problems}
             other_problems = sum(replace(problem, where="") not in of_names for problem in error.problems)
-    made = interpreters.folder_of
+    made = interpreters.find_venv
     missing = skeleton(
         use for use in lookup.uses if use.asset.kind != asset_id.ENVIRONMENT or not made(use.asset.name, lookup.folder)
     )

@@ -89,7 +89,7 @@ def doctor(
 
 def _check_stacks(start: bool, json: bool) -> None:
     instances = preview.kind_of("auto").name
-    number = len(gpus.found(os.environ))
+    number = len(gpus.find(os.environ))
     out = console()
     if not json:
         out.print(f"instances  {instances}: {_INSTANCES[instances]}")

@@ -135,6 +135,6 @@ def _machine(record: RunRecord, packages: dict[str, str]) -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)),
         "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "system": platform.platform(),
-        "gpus": list(gpus.found(os.environ)),
+        "gpus": list(gpus.find(os.environ)),
         "instances": record.instances,
     }

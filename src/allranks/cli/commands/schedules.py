@@ -32,7 +32,7 @@ from allranks.cli.options import (
 )
 from allranks.local import stop_signals
 from allranks.scheduler import reading, running
-from allranks.scheduler.ledger import Ledger, SchedulesPlace
+from allranks.scheduler.ledger import Ledger, SchedulerPaths
 from allranks.scheduler.scheduler import Event, Scheduler
 from allranks.schedules.finding import Schedule, check_target, find_schedules
 from allranks.schedules.triggers import firings, in_words, in_zone
@@ -77,7 +77,7 @@ def run(
     """
     if target is not None:
         check_target(target)  # before the workspace is created
-    place = SchedulesPlace(Workspace.at(folder))
+    place = SchedulerPaths(Workspace.at(folder))
     options = {"instances": instances, "retries": retries, "slots": slots, "gpus": gpus, "track": track}
     with place.hold() as lock:
         reading.read(place, target)
@@ -133,7 +133,7 @@ def next_(
 
 
 def _created(folder: Path | None) -> list[Schedule]:
-    return SchedulesPlace(Workspace.at(folder)).created()
+    return SchedulerPaths(Workspace.at(folder)).created()
 
 
 def apply(

@@ -19,7 +19,7 @@ from allranks.cli.views.uploads import print_uploads, uploads_json
 from allranks.contract.launch import Process
 from allranks.errors import InputError
 from allranks.history.formatting import layout
-from allranks.local import capacity, interpreters, preview, realised, requirements
+from allranks.local import capacity, environments, interpreters, preview, requirements
 from allranks.local.options import Options
 from allranks.local.preview import StepPreview
 from allranks.local.selection import Mode, Modes, modes_of
@@ -55,14 +55,14 @@ def print_dry_run(
     """
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
         plan, uploads = read(FilePath(snapshots))
-        plan, differences = realised.with_interpreters(plan, options.environment, makes=False)
+        plan, differences = environments.with_interpreters(plan, options.environment, makes=False)
         modes = modes_of(plan.graph, options.selection)
-        problems, lacking = requirements.of_plan_and_machine(plan)
+        problems, lacking = requirements.all_problems(plan)
     if problems:
         raise InputError(*problems)
     plan = codec.loads(json.dumps(shown(json.loads(codec.dumps(plan)))))  # without secrets
     kind = preview.kind_of(options.instances)
-    if problems := requirements.of_instances(plan, options, kind):
+    if problems := requirements.instance_problems(plan, options, kind):
         raise InputError(*problems)
     previews = preview.previews(plan, workspace, kind)
     if as_json:
@@ -80,7 +80,7 @@ def print_dry_run(
 def _print_selection(console: Console, plan: Plan, modes: Modes) -> None:
     width = max(map(len, _MODES.values()))
     for mode, words in _MODES.items():
-        names = [plain(path) for path, _ in steps(plan.graph) if modes.of(path) is mode]
+        names = [plain(path) for path, _ in steps(plan.graph) if modes.at(path) is mode]
         if names:
             console.print(Text.assemble((f"  {words:<{width}}  ", "bright_black"), ", ".join(names)), soft_wrap=True)
 
@@ -236,7 +236,7 @@ def _facts_of_step(step: Step, preview: StepPreview, source: str, shared: Mappin
         **shared,
         "size": step.instance_type,
         "environment": str(step.environment),
-        "  here": str(interpreters.described(step.environment, source)),
+        "  here": str(interpreters.describe(step.environment, source)),
         "time-out": "" if step.timeout is None else duration(step.timeout),
         "reuse": "" if step.deterministic else "never: the component is not deterministic",
         "mini-batches": str(step.parallel or ""),
@@ -287,7 +287,7 @@ def _properties(step: Node, preview: StepPreview, source: str) -> dict[str, Any]
     if not isinstance(step, Step):
         return {name.replace(" ", "_"): value for name, value in _facts(step).items()}
     variables = rank_variables(preview.ranks)
-    interpreter = interpreters.described(step.environment, source)
+    interpreter = interpreters.describe(step.environment, source)
     return {
         "display_name": step.display_name,
         "component": step.component,

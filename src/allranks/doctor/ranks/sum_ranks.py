@@ -1,4 +1,4 @@
-"""Each stack adds up `rank + 1` over all ranks by an all-reduce of its own. Every rank prints its place and the sum.
+"""Sum `rank + 1` over all ranks with a stack's own all-reduce. Every rank prints its numbers and the sum.
 
 usage: python sum_ranks.py STACK [DEVICES [per-node]]
 
@@ -13,38 +13,38 @@ import tempfile
 from allranks import runtime
 
 
-def tell(*, rank: int, world_size: int, local_rank: int, total: float) -> None:
-    """Print a rank's place. total: the sum of `rank + 1` over all ranks"""
-    place = {"rank": rank, "world_size": world_size, "local_rank": local_rank, "total": total}
+def emit(*, rank: int, world_size: int, local_rank: int, total: float) -> None:
+    """Print the rank's numbers in one line. total: the sum of `rank + 1` over all ranks"""
+    result = {"rank": rank, "world_size": world_size, "local_rank": local_rank, "total": total}
     # One write, because ranks that the stack's own launcher starts share a log.
-    os.write(1, f"place {json.dumps(place)}\n".encode())
+    os.write(1, f"result {json.dumps(result)}\n".encode())
 
 
 def pytorch() -> None:
-    """torch.distributed, which the runtime has set up."""
+    """Sum with torch.distributed, which the runtime has set up."""
     # Each stack imports its own packages.
     import torch
 
     def train(ranks: runtime.Ranks) -> None:
         total = torch.tensor(float(ranks.rank + 1))
         torch.distributed.all_reduce(total)
-        tell(rank=ranks.rank, world_size=ranks.world_size, local_rank=ranks.local_rank, total=total.item())
+        emit(rank=ranks.rank, world_size=ranks.world_size, local_rank=ranks.local_rank, total=total.item())
 
     runtime.main(train)
 
 
 def mpi() -> None:
-    """mpi4py. The ranks of an instance are those that share memory."""
+    """Sum with mpi4py. The ranks of an instance share memory."""
     # Each stack imports its own packages.
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
     instance = world.Split_type(MPI.COMM_TYPE_SHARED)
-    tell(rank=world.rank, world_size=world.size, local_rank=instance.rank, total=world.allreduce(float(world.rank + 1)))
+    emit(rank=world.rank, world_size=world.size, local_rank=instance.rank, total=world.allreduce(float(world.rank + 1)))
 
 
 def deepspeed() -> None:
-    """One step of DeepSpeed's ZeRO 1 on a model with one weight, whose gradient is rank + 1."""
+    """Run one step of DeepSpeed's ZeRO 1 on a model with one weight, whose gradient is rank + 1."""
     # Each stack imports its own packages.
     import deepspeed
     import torch
@@ -65,7 +65,7 @@ def deepspeed() -> None:
     engine.step()
     # The step has subtracted the mean gradient from 0.
     total = -engine.module.weight.item() * world_size
-    tell(rank=rank, world_size=world_size, local_rank=int(os.environ["LOCAL_RANK"]), total=total)
+    emit(rank=rank, world_size=world_size, local_rank=int(os.environ["LOCAL_RANK"]), total=total)
 
 
 def horovod() -> None:
@@ -75,7 +75,7 @@ def horovod() -> None:
 
     hvd.init()
     total = hvd.allreduce(torch.tensor(float(hvd.rank() + 1)), op=hvd.Sum)
-    tell(rank=hvd.rank(), world_size=hvd.size(), local_rank=hvd.local_rank(), total=total.item())
+    emit(rank=hvd.rank(), world_size=hvd.size(), local_rank=hvd.local_rank(), total=total.item())
     hvd.shutdown()
 
 
@@ -87,12 +87,12 @@ def accelerate() -> None:
     here = Accelerator()
     total = here.reduce(torch.tensor(float(here.process_index + 1)), reduction="sum")
     local_rank = here.local_process_index
-    tell(rank=here.process_index, world_size=here.num_processes, local_rank=local_rank, total=total.item())
+    emit(rank=here.process_index, world_size=here.num_processes, local_rank=local_rank, total=total.item())
     here.end_training()
 
 
 def lightning(devices: str, launch: str = "") -> None:
-    """One step of Lightning's Trainer. devices: the number of ranks that it finds or starts on each instance"""
+    """Run one step of Lightning's Trainer. devices: the number of ranks that it finds or starts on each instance"""
     per_node = launch == "per-node"
     if os.environ.get("LOCAL_RANK") is None or not per_node or "ALLRANKS_PER_NODE" not in os.environ:
         runtime.prepare_libraries(per_node=per_node)
@@ -107,7 +107,7 @@ def lightning(devices: str, launch: str = "") -> None:
 
         def training_step(self, batch: torch.Tensor) -> torch.Tensor:
             total = self.all_gather(torch.tensor(float(self.global_rank + 1))).sum().item()
-            tell(rank=self.global_rank, world_size=self.trainer.world_size, local_rank=self.local_rank, total=total)
+            emit(rank=self.global_rank, world_size=self.trainer.world_size, local_rank=self.local_rank, total=total)
             return self.layer(batch).sum()
 
         def configure_optimizers(self) -> torch.optim.Optimizer:
@@ -128,7 +128,7 @@ def lightning(devices: str, launch: str = "") -> None:
 
 
 def transformers() -> None:
-    """One step of Hugging Face's Trainer."""
+    """Run one step of Hugging Face's Trainer."""
     # Each stack imports its own packages.
     import torch
     from transformers import Trainer, TrainerCallback, TrainingArguments
@@ -141,22 +141,22 @@ def transformers() -> None:
         def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
             return {"loss": self.layer(x).sum()}
 
-    class Tell(TrainerCallback):
+    class PrintResult(TrainerCallback):
         def on_step_end(self, args: TrainingArguments, *_: object, **__: object) -> None:
             total = torch.tensor(float(args.process_index + 1))
             if args.world_size > 1:
                 torch.distributed.all_reduce(total)
             local_rank = args.local_process_index
-            tell(rank=args.process_index, world_size=args.world_size, local_rank=local_rank, total=total.item())
+            emit(rank=args.process_index, world_size=args.world_size, local_rank=local_rank, total=total.item())
 
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(folder, max_steps=1, report_to=[], save_strategy="no", disable_tqdm=True)
         data = [{"x": torch.ones(1)} for _ in range(64)]
-        Trainer(Model(), arguments, train_dataset=data, callbacks=[Tell()]).train()
+        Trainer(Model(), arguments, train_dataset=data, callbacks=[PrintResult()]).train()
 
 
 def tensorflow() -> None:
-    """TensorFlow's workers, one per instance."""
+    """Sum with TensorFlow's workers, one per instance."""
     # Each stack imports its own packages.
     import tensorflow as tf
 
@@ -171,16 +171,16 @@ def tensorflow() -> None:
             value = strategy.run(lambda: tf.constant(float(training.rank + 1)))
             return strategy.reduce(tf.distribute.ReduceOp.SUM, value, axis=None)
 
-        tell(rank=training.rank, world_size=training.world_size, local_rank=0, total=float(total()))
+        emit(rank=training.rank, world_size=training.world_size, local_rank=0, total=float(total()))
 
     tensorflow.main(train)
 
 
 def tensorflow_servers() -> None:
-    """TensorFlow's parameter servers: the chief makes the workers add to a variable that a server stores.
+    """Sum with TensorFlow's parameter servers: the chief makes the workers add to a variable on a server.
 
-    The chief does not train, so the world has one worker less than there are instances. Only the chief prints its
-    place.
+    The chief does not train, so the world has one worker less than there are instances. Only the chief prints a
+    result.
     """
     # Each stack imports its own packages.
     import tensorflow as tf
@@ -203,7 +203,7 @@ def tensorflow_servers() -> None:
             training.coordinator.schedule(add)
             training.coordinator.join()
             total = float(variable.read_value())
-        tell(rank=training.rank, world_size=training.world_size, local_rank=0, total=total)
+        emit(rank=training.rank, world_size=training.world_size, local_rank=0, total=total)
 
     tensorflow.main(train)
 
@@ -218,13 +218,13 @@ def tensorflow_horovod() -> None:
 
     def train(training: Training) -> None:
         total = hvd.allreduce(tf.constant(float(training.rank + 1)), op=hvd.Sum)
-        tell(rank=hvd.rank(), world_size=hvd.size(), local_rank=hvd.local_rank(), total=float(total))
+        emit(rank=hvd.rank(), world_size=hvd.size(), local_rank=hvd.local_rank(), total=float(total))
 
     horovod.main(train)
 
 
 def ray(each: str) -> None:
-    """One Ray task per rank, the same number on every node. The script runs on the head and prints for all ranks."""
+    """Run one Ray task per rank, the same number on every node. The script on the head prints the results of all."""
     # Each stack imports its own packages.
     import ray
 
@@ -245,7 +245,7 @@ def ray(each: str) -> None:
     for rank, (_, node) in enumerate(answers):
         if node == nodes[rank // count]:
             total = float(sum(value for value, _ in answers))
-            tell(rank=rank, world_size=len(answers), local_rank=rank % count, total=total)
+            emit(rank=rank, world_size=len(answers), local_rank=rank % count, total=total)
 
 
 stack, *given = sys.argv[1:]

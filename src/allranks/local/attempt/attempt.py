@@ -1,4 +1,4 @@
-"""One attempt of a step, in stages: stage, track, place, environment, start, monitor, collect, judge."""
+"""One attempt of a step, in stages: stage, track, folders, environment, start, monitor, collect, judge."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from allranks.local import rank_environment
 from allranks.local.attempt import collect, stage
 from allranks.local.attempt.environment import RankProgram, rank_programs
 from allranks.local.attempt.monitor import AttemptMonitor
-from allranks.local.attempt.running_steps import StepStops, judged, run_io
+from allranks.local.attempt.running_steps import StepStops, fail_on_error, run_io
 from allranks.local.attempt.services import Services
 from allranks.local.attempt.stage import TMP, InstanceFolders, TemporaryFolder, temporary_folders
 from allranks.local.attempt.start import Start, instance_specs, plan_start
@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 class Attempt:
     """One attempt of a step.
 
-    instances: on which it runs
+    instances: the emulated instances that it runs on
     gpus:      for each instance, the variables that select its GPUs
     """
 
@@ -67,17 +67,17 @@ class Attempt:
         self._debug = self.context.options.debug if self.context.options.debugs(self.record.name) else None
         self._resolved = values.resolved_inputs(self.step.inputs, self.scope.lookup)
         name = job_name(self.context.run.id, self.record.name)
-        self._places = [
-            (output, collect.place_of(output, self.scope.output_path_of(self.step, output), self._folder, name))
+        self._final_paths = [
+            (output, collect.save_path(output, self.scope.output_path_of(self.step, output), self._folder, name))
             for output in self.step.outputs
         ]
         self._fork_server: ForkServerSpec | None = None
         self._server: server.ServerAddress | None = None
         self.seconds: dict[str, float] = {}
-        """How long each stage took, for the engine's log."""
+        """Seconds that each stage took, for the engine's log."""
 
     async def run(self) -> None:
-        """Run all stages. The record gets the status, the verdict, the ranks and the outputs."""
+        """Run all stages, and set the status, the verdict, the ranks and the outputs of the record."""
         with self._timed("prepare"):
             if self._debug is None:
                 prepared = self.services.fork_servers.prepare(self.step, self.scope, self.gpus[0])
@@ -87,9 +87,9 @@ class Attempt:
         if self.services.running.is_ending(self.record.name):
             self.record.status = Status.CANCELED
             return
-        with self._place(staged) as places:
-            ranks, start = self._environment(staged, places)
-            async with self._followed():
+        with self._make_tmp(staged) as folders:
+            ranks, start = self._environment(staged, folders)
+            async with self._follow_debuggers():
                 with self._timed("ranks"):
                     await self._start_and_monitor(ranks, start)
         with self._timed("collect"):
@@ -104,17 +104,17 @@ class Attempt:
             self.step,
             self._folder,
             self._resolved,
-            self._places,
+            self._final_paths,
             len(self.instances),
             mounts=self.services.kind.isolated,
             stop=self.stops.staging,
         )
         staged = await run_io(prepare, in_thread=bool(self.step.code or self._resolved))
-        self._note_left_out(staged)
+        self._note_skipped(staged)
         return staged
 
     async def _track(self) -> None:
-        """Create the MLflow run of the attempt, if it gets one, and start a server if the step's mlflow needs one."""
+        """Create the attempt's MLflow run if the step is tracked. Start a server if the step's mlflow needs one."""
         services, recorder, record = self.services, self.context.recorder, self.record
         record.mlflow_run_id = None
         if services.tracking.tracks(self.step):
@@ -130,24 +130,24 @@ class Attempt:
                 recorder.known |= {self._server.token}
 
     @contextlib.contextmanager
-    def _place(self, staged: Sequence[InstanceFolders]) -> Iterator[list[tuple[TemporaryFolder, tuple[str, ...]]]]:
-        """Yield for each instance its temporary folder, and the paths of this machine that stay visible in it.
+    def _make_tmp(self, staged: Sequence[InstanceFolders]) -> Iterator[list[tuple[TemporaryFolder, tuple[str, ...]]]]:
+        """Yield the temporary folder of each instance, and the paths of this machine that stay visible in it.
 
-        The paths of its ports lead through that folder where a shell would not read them as one word.
+        Ports whose paths a shell would not read as one word get links in that folder.
         """
         paths = self.services.paths
-        keep = [paths.of(self._interpreter, self._resolved, instance.ports) for instance in staged]
+        keep = [paths.required(self._interpreter, self._resolved, instance.ports) for instance in staged]
         data = {port.name for port in self._resolved if port.type not in PRIMITIVES}
         own_tmp = self.services.kind.isolated and not any(TMP in paths for paths in keep)
         with temporary_folders(self.context.workspace.temporary, len(keep), own_tmp=own_tmp) as folders:
             for instance, folder in zip(staged, folders, strict=True):
-                stage.link(instance.ports, data, Path(folder.path), folder.seen)
+                stage.link(instance.ports, data, Path(folder.path), folder.inner_path)
             yield list(zip(folders, keep, strict=True))
 
     def _environment(
-        self, staged: Sequence[InstanceFolders], places: Sequence[tuple[TemporaryFolder, tuple[str, ...]]]
+        self, staged: Sequence[InstanceFolders], folders: Sequence[tuple[TemporaryFolder, tuple[str, ...]]]
     ) -> tuple[list[RankProgram], Start]:
-        """Return the program of each rank, with its environment, and what starts the ranks."""
+        """Return the program of each rank with its environment, and the plan of the start."""
         services, step, record = self.services, self.step, self.record
         machine = rank_environment.machine_variables(
             os.environ, self._interpreter, len(processes(self._launch)), mpirun=isinstance(step.distribution, Mpi)
@@ -158,17 +158,17 @@ class Attempt:
             excepted = machine.get("no_proxy", machine.get("NO_PROXY", ""))
             machine["no_proxy"] = ",".join(filter(None, (excepted, self._server.host)))
         variables = [
-            machine | ({} if services.kind.isolated else {"TMPDIR": folder.seen}) | gpu
-            for (folder, _), gpu in zip(places, self.gpus, strict=True)
+            machine | ({} if services.kind.isolated else {"TMPDIR": folder.inner_path}) | gpu
+            for (folder, _), gpu in zip(folders, self.gpus, strict=True)
         ]
         if services.injector is not None:
             variables = [each | services.injector.variables(record, number) for number, each in enumerate(variables)]
             if any("LD_PRELOAD" in each for each in variables):
                 self._fork_server = None
-        own_variables = rank_environment.variables_of(step, self.scope)
-        if self._debug is not None:  # its interpreters import what opens the debugger before the script
-            own_variables |= self._debug.variables(record.name, self._folder, own_variables)
-        ranks = list(rank_programs(job, step, record, self._launch, services.kind, staged, own_variables, variables))
+        step_variables = rank_environment.variables_of(step, self.scope)
+        if self._debug is not None:  # its interpreters open the debugger before they run the script
+            step_variables |= self._debug.variables(record.name, self._folder, step_variables)
+        ranks = list(rank_programs(job, step, record, self._launch, services.kind, staged, step_variables, variables))
         ports = [instance.ports for instance in staged]
         start = plan_start(
             step,
@@ -177,7 +177,7 @@ class Attempt:
             services.kind,
             ranks,
             variables,
-            instance_specs(step, self.instances, places, ports, self._root),
+            instance_specs(step, self.instances, folders, ports, self._root),
             self._fork_server,
         )
         return ranks, start
@@ -205,7 +205,7 @@ class Attempt:
                 programs = start.launching.programs[rank]
                 await services.supervisor.launch(agent, start.specs[rank], programs, events, start.fork_server)
             await services.fork_servers.prepare_followers(self.step, self.scope)
-            # The ranks are starting, so there is time for what need not precede them.
+            # While the ranks start, do the work that need not precede them.
             recorder.flush()
             monitor = AttemptMonitor(
                 self.step,
@@ -217,17 +217,17 @@ class Attempt:
                 self.context.options,
                 recorder,
                 services.supervisor,
-                held=self._debug is not None,
+                debugged=self._debug is not None,
                 evicting=evicting,
                 stopping=functools.partial(services.running.is_ending, record.name),
             )
             await monitor.until_gone()
-            # The reports have been read, and a failure in them has the text of its exception.
+            # The reports have been read. A failure in them contains the text of its exception.
             files = {*(rank.log for rank in record.ranks), str(start.log)}
             await collect.mask_logs(recorder, record, [*files, *map(str, reports.values())])
 
     @contextlib.asynccontextmanager
-    async def _followed(self) -> AsyncIterator[None]:
+    async def _follow_debuggers(self) -> AsyncIterator[None]:
         """Follow the debuggers of the ranks for the duration of the block."""
         if self._debug is None:
             yield
@@ -241,23 +241,23 @@ class Attempt:
             await asyncio.wait([task])
 
     async def _collect(self, staged: Sequence[InstanceFolders]) -> None:
-        """Save the outputs of a completed attempt, or list what another one has left."""
-        record, places = self.record, self._places
+        """Save the outputs of a completed attempt. Record the partial outputs of one that did not complete."""
+        record, paths = self.record, self._final_paths
         if record.status is not Status.COMPLETED:
             with contextlib.suppress(OSError):
-                await run_io(functools.partial(collect.list_left, record, places), in_thread=bool(places))
+                await run_io(functools.partial(collect.record_partial_outputs, record, paths), in_thread=bool(paths))
             return
         ports = [instance.ports for instance in staged]
-        save = functools.partial(collect.save, record, places, ports, self.stops.saving, self.services.file_digests)
-        with judged(record):
-            await run_io(save, in_thread=bool(places))
+        save = functools.partial(collect.save, record, paths, ports, self.stops.saving, self.services.file_digests)
+        with fail_on_error(record):
+            await run_io(save, in_thread=bool(paths))
             await self._upload()
-        self._note_left_out(staged)
+        self._note_skipped(staged)
 
     async def _upload(self) -> None:
         """Upload the outputs whose paths are URIs of a storage service."""
         context, record = self.context, self.record
-        for output, place in self._places:
+        for output, path in self._final_paths:
             uri = self.scope.output_path_of(self.step, output)
             if uri is None or not is_downloadable(uri) or record.status is not Status.COMPLETED:
                 continue
@@ -267,7 +267,7 @@ class Attempt:
                 continue
             from allranks.local.data import storage  # most runs upload nothing
 
-            await asyncio.to_thread(storage.upload, place, uri, self.stops.saving)
+            await asyncio.to_thread(storage.upload, path, uri, self.stops.saving)
             context.recorder.note(record, f"output {output.name} is uploaded to {uri}")
 
     def _judge(self) -> None:
@@ -276,21 +276,21 @@ class Attempt:
             isolated = self.services.kind.isolated
             self.record.verdict = judge.with_advice(self.record.verdict, self._advice, isolated=isolated)
 
-    def _advice(self, known: signatures.Known) -> tuple[str, str] | None:
-        code, said = known.signature.code, known.match.string
+    def _advice(self, failure: signatures.Known) -> tuple[str, str] | None:
+        code, message = failure.signature.code, failure.match.string
         if code == signatures.READ_ONLY:
-            names = " or ".join(stage.read_only(self._resolved, said))
-            text = f"input {names} is read-only, as on Azure ML; outputs are for writing: declare one, and write there"
+            names = " or ".join(stage.read_only_inputs(self._resolved, message))
+            text = f"input {names} is read-only, as on Azure ML; declare an output, and write there instead"
             return (code, text) if names else None
         if code != signatures.MISSING_PACKAGE:
             return None
         from allranks.local import missing_modules  # only failures need it
 
         start = next(iter(starts(self.step.command)), None)
-        return missing_modules.explained(known.match["module"], said, self.step.code, start, self._interpreter)
+        return missing_modules.explain(failure.match["module"], message, self.step.code, start, self._interpreter)
 
-    def _note_left_out(self, staged: Sequence[InstanceFolders]) -> None:
-        for text in dict.fromkeys(text for instance in staged for text in instance.ports.left_out):
+    def _note_skipped(self, staged: Sequence[InstanceFolders]) -> None:
+        for text in dict.fromkeys(text for instance in staged for text in instance.ports.skipped):
             if text not in self.record.notes:
                 self.context.recorder.note(self.record, text)
 

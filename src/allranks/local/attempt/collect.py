@@ -1,4 +1,4 @@
-"""A step's outputs: their final paths, and what is recorded of them."""
+"""A step's outputs: their final paths and their records."""
 
 from __future__ import annotations
 
@@ -22,69 +22,69 @@ from allranks.sdk.paths import is_remote
 from allranks.text import count
 
 MAX_ARTIFACTS = 1000
-"""Maximum files below ./outputs in a record."""
+"""Maximum number of files below ./outputs in a record."""
 
 RESULT = "outputs/result.txt"
 """The file in which a step that does not use MLflow reports its result, relative to the step's folder."""
 
 MAX_RESULT = 1000
-"""Maximum characters of a result."""
+"""Maximum length of a result in characters."""
 _MOST_SEARCHED = 32 * 1024 * 1024
-"""Bytes of the logs of an attempt that are searched for texts with the shape of a secret."""
+"""Maximum bytes of an attempt's logs that are searched for texts that look like secrets."""
 
 
-def place_of(output: Output, wanted: str | None, folder: Path, name: str) -> Path:
+def save_path(output: Output, user_path: str | None, folder: Path, name: str) -> Path:
     """Return the final path of an output: the user-defined path if local, else a path in the run's folder.
 
-    wanted: the path that the user set, which may be a template or a URI
-    folder: of the step
-    name:   of the step's job
+    user_path: the path that the user set, which may be a template or a URI
+    folder:    the folder of the step
+    name:      the name of the step's job
     """
-    if wanted is not None and not is_remote(wanted):
-        return Path(output_path(wanted, name=name, output_name=output.name)).absolute()
+    if user_path is not None and not is_remote(user_path):
+        return Path(output_path(user_path, name=name, output_name=output.name)).absolute()
     return folder / "named-outputs" / output.name
 
 
 def save(
     record: StepRecord,
-    places: list[tuple[Output, Path]],
+    paths: list[tuple[Output, Path]],
     ports: list[Ports],
     stop: Stop,
-    known: KnownDigests | None = None,
+    digests: KnownDigests | None = None,
 ) -> None:
     """Save and record a step's outputs. The step fails if it has not written an output file.
 
-    places: each output with its final path
-    ports:  of each instance
-    known:  digests of files that need not be read again
+    paths:   each output with its final path
+    ports:   the ports of each instance
+    digests: saved digests, with which unchanged files need not be read again
 
     Raise OSError if something cannot be read, StoppedError once `stop` is set.
     """
     for instance in ports:
         upload(instance, stop)
     record.outputs = []
-    for output, place in places:
-        if output.type in FILE_TYPES and not place.is_file():
+    for output, path in paths:
+        if output.type in FILE_TYPES and not path.is_file():
             log = record.ranks[0].log
-            reason = f"output {output.name} was not written: there is no file {place}"
+            reason = f"output {output.name} was not written: there is no file {path}"
             record.status = Status.FAILED
             record.verdict = Verdict(record.name, reason, log=log, tail=tail(log))
             return
-        record.outputs.append(recorded(output, place, stop, known))
+        record.outputs.append(describe(output, path, stop, digests))
     _list_artifacts(record)
 
 
-def recorded(output: Output, place: Path, stop: Stop | None = None, known: KnownDigests | None = None) -> OutputRecord:
-    """Return the record of an output at a place, with its digest. Raise as `save`."""
-    return OutputRecord(output.name, output.type, str(place), _text(output, place), digest.of_path(place, stop, known))
+def describe(output: Output, path: Path, stop: Stop | None = None, digests: KnownDigests | None = None) -> OutputRecord:
+    """Return the record of an output at its final path, with its digest. Raise the exceptions of `save`."""
+    return OutputRecord(output.name, output.type, str(path), _text(output, path), digest.of_path(path, stop, digests))
 
 
-def list_left(record: StepRecord, places: list[tuple[Output, Path]]) -> None:
-    """Record the outputs that a step wrote without completing."""
+def record_partial_outputs(record: StepRecord, paths: list[tuple[Output, Path]]) -> None:
+    """Record the outputs that a step had written when it failed."""
     record.outputs = [
-        OutputRecord(output.name, output.type, str(place), _text(output, place))
-        for output, place in places
-        if output.mode != "upload" and (place.is_file() if output.type in FILE_TYPES else place.is_dir())
+        OutputRecord(output.name, output.type, str(path), _text(output, path))
+        for output, path in paths
+        if output.mode != "upload" and (path.is_file() if output.type in FILE_TYPES else path.is_dir())
     ]
     _list_artifacts(record)
 
@@ -103,20 +103,20 @@ def _list_artifacts(record: StepRecord) -> None:
             record.result = file.readline(MAX_RESULT).strip()
 
 
-def _text(output: Output, place: Path) -> str | None:
+def _text(output: Output, path: Path) -> str | None:
     """Return the text of a primitive without its final newline; None for data."""
     if output.type not in PRIMITIVES:
         return None
-    with place.open(encoding="utf-8", errors="replace", newline="") as file:
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
         text = file.read()
     return text[: -2 if text.endswith("\r\n") else -1] if text.endswith("\n") else text
 
 
 async def mask_logs(recorder: RunRecorder, record: StepRecord, files: Iterable[str]) -> None:
-    """Overwrite the secrets in logs and in reports, which are JSON.
+    """Mask secrets in logs and reports: the plan's secrets, which later readers of the files do not know, and texts
+    that look like secrets.
 
-    These are the plan's secrets, which are unknown when the files are read later, and texts that look like a
-    secret. Files that cannot be changed, or that are too large to be searched, are noted in the step's record.
+    Files that cannot be changed, or that are too large to be searched, are noted in the step's record.
     """
     left, lines, too_large = _MOST_SEARCHED, LogLines(), []
     for file in files:

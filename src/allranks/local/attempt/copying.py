@@ -16,20 +16,20 @@ from allranks.plan import file_tree
 from allranks.plan.file_tree import FILE, FOLDER, LINK, Stop
 
 PIECE = 1 << 24
-"""Bytes that the kernel copies in one call. In between, the copying can be stopped."""
+"""Bytes that the kernel copies in one call. The copy can be stopped between two calls."""
 
 
 def copy(source: Path, target: Path, stop: Stop | None = None) -> list[str]:
-    """Copy a file or a folder. Return a line for each entry that was left out because it has no content.
+    """Copy a file or a folder. Return a line for each entry that was skipped because it has no content, such as a FIFO.
 
-    Links are followed. A link that leads nowhere, or to a folder above it, is a link in the copy too.
+    Symbolic links are followed. A dangling link, or one to a parent folder, is copied as a link.
 
     Raise OSError if something cannot be copied, StoppedError once `stop` is set.
     """
     if not source.is_dir():
         _copy_file(source, target, stop)
         return []
-    left_out, folders = [], [(source, target)]
+    skipped, folders = [], [(source, target)]
     target.mkdir(parents=True, exist_ok=True)
     for entry in file_tree.entries(source, stop):
         place = target / entry.name
@@ -42,10 +42,10 @@ def copy(source: Path, target: Path, stop: Stop | None = None) -> list[str]:
             place.unlink(missing_ok=True)
             place.symlink_to(entry.target)
         else:
-            left_out.append(f"{entry.name} is a {entry.kind}, and was not copied")
+            skipped.append(f"{entry.name} is a {entry.kind}, and was not copied")
     for original, made in reversed(folders):  # last, because a folder may become read-only
         shutil.copystat(original, made)
-    return left_out
+    return skipped
 
 
 def _copy_file(source: Path, target: Path, stop: Stop | None) -> None:
@@ -68,7 +68,7 @@ def _copy_content(original: io.FileIO, made: io.FileIO, stop: Stop | None) -> No
     except (AttributeError, OSError) as error:  # not on every system, nor between all file systems
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
             raise
-    # Nothing is left, unless the kernel cannot copy this file, or does not know its size, as below /proc.
+    # Done, unless the kernel cannot copy this file, or does not know its size, as below /proc.
     for chunk in file_tree.chunks(original, stop):
         view = memoryview(chunk)
         while view:

@@ -28,7 +28,7 @@ from allranks.workspace import private_file
 
 @dataclass
 class _Digesting:
-    """The digest of one path. end: stops it when no step waits for it"""
+    """The computation of the digest of one path. end: stops it when no step waits for it any longer"""
 
     task: asyncio.Task[str]
     end: threading.Event
@@ -38,7 +38,7 @@ class _Digesting:
 class Digests:
     """The digests computed so far in one run. Not thread-safe.
 
-    files: digests of files that need not be read again
+    files: saved digests, with which unchanged files need not be read again
     """
 
     def __init__(self, files: KnownDigests | None = None) -> None:
@@ -52,28 +52,28 @@ class Digests:
                 self._written[output.path] = output.digest
                 self._by_path.pop(output.path, None)
 
-    async def of_inputs(self, ports: Iterable[ResolvedInput], stop: Stop) -> dict[str, str | None]:
-        """Return for each port the text of a primitive or the digest of its data, on which reuse depends.
+    async def read(self, ports: Iterable[ResolvedInput], stop: Stop) -> dict[str, str | None]:
+        """Return the text of a primitive or the digest of the data of each port. Reuse depends on them.
 
         Raise OSError if data cannot be read, StoppedError once `stop` is set.
         """
         return {
             port.name: port.value
             if port.value is None or port.type in PRIMITIVES
-            else self._written.get(port.value) or await self._of_path(port.value, stop)
+            else self._written.get(port.value) or await self._path_digest(port.value, stop)
             for port in ports
         }
 
-    def known(self, ports: Iterable[ResolvedInput]) -> dict[str, str | None]:
-        """Return for each port the text of a primitive, the digest of an output of this run, or a path."""
+    def peek(self, ports: Iterable[ResolvedInput]) -> dict[str, str | None]:
+        """Return, without reading data, the text of a primitive, the digest of an output of this run, or a path."""
         return {port.name: self._written.get(port.value or "", port.value) for port in ports}
 
-    async def _of_path(self, path: str, stop: Stop) -> str:
+    async def _path_digest(self, path: str, stop: Stop) -> str:
         digesting = self._by_path.get(path)
-        if digesting is None or digesting.end.is_set() or (digesting.task.done() and _failed(digesting.task)):
+        if digesting is None or digesting.end.is_set() or (digesting.task.done() and _has_failed(digesting.task)):
             end = threading.Event()
             task = asyncio.create_task(asyncio.to_thread(digest.of_path, Path(path), end, self._files))
-            task.add_done_callback(_failed)  # retrieve its exception, because possibly no step waits for it
+            task.add_done_callback(_has_failed)  # retrieve its exception, because possibly no step waits for it
             digesting = self._by_path[path] = _Digesting(task, end)
         digesting.waiting += 1
         try:
@@ -85,7 +85,7 @@ class Digests:
                 digesting.end.set()
 
 
-def _failed(task: asyncio.Task[str]) -> bool:
+def _has_failed(task: asyncio.Task[str]) -> bool:
     return task.cancelled() or task.exception() is not None
 
 
@@ -109,14 +109,14 @@ _FIND = "SELECT digest FROM file WHERE device = ? AND inode = ? AND size = ? AND
 class FileDigests:
     """The saved digests of one workspace. Several threads and processes may use the same file at once.
 
-    path: the file, which is only a cache: it may be removed, and what cannot be read or written is ignored
+    path: the SQLite file. It is only a cache: it may be removed, and errors in reading or writing it are ignored
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
-        self._failed = False
+        self._has_failed = False
         self._added: dict[tuple[int, int], tuple[int, int, int, int, int, bytes]] = {}
 
     def find(self, status: os.stat_result) -> str | None:
@@ -132,7 +132,7 @@ class FileDigests:
     def add(self, status: os.stat_result, digest: str, read: float) -> None:
         """Add a digest, unless the file is small or has just changed.
 
-        status: of the file that was read
+        status: the status of the file
         read:   the time before the first byte was read, in seconds since the epoch
         """
         if status.st_size <= SMALL or max(status.st_mtime, status.st_ctime) > read - UNSETTLED:
@@ -154,33 +154,33 @@ class FileDigests:
     def close(self) -> None:
         """Close the file. Later calls find and save nothing."""
         with self._lock:
-            self._failed = True
+            self._has_failed = True
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
 
     def _open(self) -> sqlite3.Connection | None:
         """Return the open file; None if it cannot be used."""
-        if self._connection is None and not self._failed:
+        if self._connection is None and not self._has_failed:
             try:
                 private_file(self._path)
                 connection = sqlite3.connect(self._path, timeout=5, isolation_level=None, check_same_thread=False)
                 connection.execute("PRAGMA journal_mode = WAL")
-                # After a power failure the file may be damaged or lack rows. It is then not used, or fills again.
+                # A power failure may damage the file or lose rows. The file is then ignored, or fills again.
                 connection.execute("PRAGMA synchronous = NORMAL")
                 connection.execute(_TABLE)
                 self._connection = connection
             except (sqlite3.Error, OSError):
-                self._failed = True
+                self._has_failed = True
         return self._connection
 
 
 def _row(status: os.stat_result) -> tuple[int, int, int, int, int]:
     return (
-        _signed(status.st_dev), _signed(status.st_ino), status.st_size, status.st_mtime_ns, status.st_ctime_ns,
+        _to_signed(status.st_dev), _to_signed(status.st_ino), status.st_size, status.st_mtime_ns, status.st_ctime_ns,
     )  # fmt: skip
 
 
-def _signed(number: int) -> int:
+def _to_signed(number: int) -> int:
     """Convert an unsigned 64-bit number to a signed one, which SQLite can store."""
     return number - (1 << 64) if number >= 1 << 63 else number

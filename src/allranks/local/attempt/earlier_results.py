@@ -25,7 +25,7 @@ from allranks.plan.graph import Step
 def key(step: Step, inputs: Mapping[str, str | None], variables: Mapping[str, str]) -> str:
     """Return a digest of the step's code, command, layout, environment, outputs, and inputs.
 
-    inputs:    for each port its value as text or, for data, the digest of its content
+    inputs:    the value of each port as text or, for data, the digest of its content
     variables: the step's environment variables
     """
     mini_batches = [asdict(step.parallel)] if step.parallel else []
@@ -42,20 +42,20 @@ def key(step: Step, inputs: Mapping[str, str | None], variables: Mapping[str, st
     )
 
 
-def is_intact(step: StepRecord, stop: Stop | None = None, known: KnownDigests | None = None) -> bool:
+def is_intact(step: StepRecord, stop: Stop | None = None, digests: KnownDigests | None = None) -> bool:
     """Return whether the step's outputs still exist unchanged. Raise StoppedError once `stop` is set.
 
-    known: digests of files that need not be read again
+    digests: saved digests, with which unchanged files need not be read again
     """
     try:
-        return all(digest.of_path(Path(output.path), stop, known) == output.digest for output in step.outputs)
+        return all(digest.of_path(Path(output.path), stop, digests) == output.digest for output in step.outputs)
     except OSError:
         return False
 
 
 @dataclass(frozen=True)
 class EarlierResult:
-    """A completed step of a run. run: its id"""
+    """A completed step of a run. run: the id of the run"""
 
     run: str
     step: StepRecord
@@ -65,11 +65,11 @@ class EarlierResult:
 class Keys:
     """The keys of a step's result.
 
-    own:    within its run: a digest of the step and its inputs
-    shared: for other runs: of the installed packages too; None if no other run may reuse the result
+    in_run: valid within the run: a digest of the step and its inputs
+    shared: valid in other runs: a digest of the installed packages too; None if no other run may reuse the result
     """
 
-    own: str = ""
+    in_run: str = ""
     shared: str | None = None
 
 
@@ -84,7 +84,7 @@ class EarlierResults:
         self._digests = digests
         self._keys: dict[str, Keys] = {}
         # Cached for the run, because it reads several folders.
-        self._installed = functools.cache(installed.of)
+        self._installed = functools.cache(installed.fingerprint)
         self._save_packages = functools.cache(
             lambda text, path: context.recorder.packages(text, installed.versions(path))
         )
@@ -97,7 +97,7 @@ class EarlierResults:
         if mode is Mode.REUSE and context.origin is not None:
             return _result(context.origin, record.name)
         self._keys[record.name] = keys = await self._keys_of(scope, step, record, stops)
-        if context.earlier is not None and (own := _result(context.earlier, record.name)) and own.step.key == keys.own:
+        if context.earlier and (own := _result(context.earlier, record.name)) and own.step.key == keys.in_run:
             return own
         forced = context.options.force_rerun or context.plan.force_rerun
         is_ignored = mode is Mode.FRESH or (forced and mode is not Mode.REUSE)
@@ -106,13 +106,13 @@ class EarlierResults:
         earlier = context.recorder.recall(keys.shared)
         return None if earlier is None else EarlierResult(*earlier)
 
-    def take_keys(self, record: StepRecord) -> Keys:
+    def pop_keys(self, record: StepRecord) -> Keys:
         return self._keys.pop(record.name, _NO_KEYS)
 
-    def why_none(self, step: Step, found: EarlierResult | None) -> str:
-        """Return why a step in mode REUSE cannot reuse a result. found: a result that is no longer intact"""
-        if found is not None:
-            return f"its outputs in run {found.run} have changed or are gone, so they cannot be reused"
+    def reason_not_reused(self, step: Step, result: EarlierResult | None) -> str:
+        """Return the reason why a step in mode REUSE cannot reuse a result. result: one that has changed, or None"""
+        if result is not None:
+            return f"its outputs in run {result.run} have changed or are gone, so they cannot be reused"
         if self._context.origin is not None:
             return f"it did not complete in run {self._context.origin.id}, so there is no result to reuse"
         if not step.deterministic:
@@ -120,14 +120,12 @@ class EarlierResults:
         return "no earlier run has a result for the same code and inputs; to run it first: --until"
 
     async def _keys_of(self, scope: Scope, step: Step, record: StepRecord, stops: StepStops) -> Keys:
-        """Return the keys of a step's result, and record what else they depend on."""
+        """Return the keys of a step's result. Record the digests of its data, its interpreter, and the packages."""
         ports = values.resolved_inputs(step.inputs, scope.lookup)
         # No other run reuses the result of a step that is not deterministic, so its data need not be read.
-        inputs = (
-            await self._digests.of_inputs(ports, stops.staging) if step.deterministic else self._digests.known(ports)
-        )
+        inputs = await self._digests.read(ports, stops.staging) if step.deterministic else self._digests.peek(ports)
         record.data = {port.name: found for port in ports if (found := inputs[port.name]) and found != port.value}
-        interpreter = interpreters.described(step.environment, self._context.plan.source)
+        interpreter = interpreters.describe(step.environment, self._context.plan.source)
         record.interpreter = str(interpreter)
         self._save_packages(record.interpreter, interpreter.path)
         own = key(step, inputs, variables_of(step, scope))

@@ -41,13 +41,13 @@ class RankProgram:
 
 @dataclass(frozen=True)
 class JobSettings:
-    """What the environment of every rank of a run contains.
+    """The settings of a run that the environment of every rank contains.
 
     run:          the run's id
     experiment:   the MLflow experiment
-    tracking_uri: of steps with an MLflow run
-    tracking_token: that its server asks for; None without a server
-    shell:        runs the commands
+    tracking_uri: the URI of MLflow, for steps with an MLflow run
+    tracking_token: the token that the MLflow server requires; None without a server
+    shell:        the shell that runs the commands
     """
 
     run: str
@@ -57,7 +57,7 @@ class JobSettings:
     tracking_token: str | None = None
 
 
-# Over 60 lines: a third of it names what one rank consists of, which has no shorter form.
+# Over 60 lines: a third of it lists the parts of a rank, which has no shorter form.
 def rank_programs(
     settings: JobSettings,
     step: Step,
@@ -65,13 +65,13 @@ def rank_programs(
     launch: Launch,
     kind: InstanceKind,
     prepared: Sequence[InstanceFolders],
-    own_variables: Mapping[str, str],
+    step_variables: Mapping[str, str],
     machine_variables: Sequence[Mapping[str, str]],
 ) -> Iterator[RankProgram]:
     """Yield the ranks of an attempt, after adding each to the record and creating its log.
 
-    own_variables:     the step's environment variables
-    machine_variables: for each instance, the variables that every process on it needs
+    step_variables:    the step's environment variables
+    machine_variables: the variables that every process on an instance needs, for each instance
     """
     folder = Path(record.folder)
     if step.parallel is None:
@@ -101,7 +101,7 @@ def rank_programs(
         environment = {
             **machine_variables[process.instance_rank],
             report.VARIABLE: str(report_file),
-            **rank_environment.rank_variables(own_variables, job, launch, process, kind),
+            **rank_environment.rank_variables(step_variables, job, launch, process, kind),
         }
         log = folder / logs.log_of(launch, process, record.attempt)
         if record.attempt:  # the logs of a retry have their own folder
@@ -115,19 +115,17 @@ def rank_programs(
 
 
 def mini_batch_command(step: Step, parallel: Parallel, record: StepRecord, instance: InstanceFolders, rank: int) -> str:
-    """Return the command of a parallel step on an instance: the program that runs the step's script on mini-batches.
-
-    Write the settings that it reads.
+    """Write the settings of a parallel step's program on an instance. Return the command that runs the program.
 
     Raise OSError if an MLTable cannot be read.
     """
     folder = Path(record.folder, MINI_BATCHES)
     folder.mkdir(exist_ok=True)
-    # The processes of an engine that was just killed may still read their settings: they must not find these.
+    # Processes of an engine that was just killed may still read the settings of their own attempt.
     hub = f"hub-{record.attempt}-{os.getpid()}"
     if rank == 0:
-        for left in folder.glob("hub-*"):  # by an earlier attempt
-            left.unlink()
+        for earlier in folder.glob("hub-*"):  # by an earlier attempt
+            earlier.unlink()
     ports = instance.ports
     inputs = []
     for name in parallel.data:

@@ -1,6 +1,6 @@
-"""The life of an attempt's processes: a state, and what follows from each event. Nothing here waits, reads or signals.
+"""The state of an attempt's processes, and its transitions. Nothing here waits, reads or signals.
 
-`after_event` takes an event; `advance` applies the table of deadlines.
+`after_event` handles an event; `advance` applies the table of deadlines.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from allranks.local.instances.supervisor import Event
 from allranks.verdict.signatures import NOT_STARTED
 
 SETTLE = 2.0
-"""Seconds that the other ranks have to end by themselves after one has failed."""
+"""Seconds for the other ranks to exit by themselves after one has failed."""
 
 DISMISSAL = 5.0
 """Seconds from SIGTERM to SIGKILL for processes without remaining work: servers of a finished step."""
@@ -25,7 +25,7 @@ GRACE = 30.0
 
 
 class Action(enum.Enum):
-    """What the monitor does next."""
+    """An action of the monitor."""
 
     TERMINATE = "send SIGTERM to the ranks"
     DISMISS = "send SIGTERM to all programs"
@@ -38,13 +38,13 @@ class Action(enum.Enum):
 class Limits:
     """The settings of an attempt.
 
-    agents:        one for each instance: its name, and the instance's, for messages
+    agents:        the name of each instance's agent, and the instance's name, for messages
     idle:          the agents that start no program
     decisive:      the programs that the step waits for
     linger:        seconds that the others have to exit by themselves
     timeout:       seconds after which the step is stopped; None: no limit
     start_timeout: seconds in which each instance must start its programs
-    held:          whether a rank may be stopped in a debugger, so that none is late
+    debugged:      whether a debugger may stop ranks, so that a rank that raised an exception may take long to exit
     """
 
     agents: Mapping[str, str]
@@ -53,7 +53,7 @@ class Limits:
     linger: float = 0.0
     timeout: float | None = None
     start_timeout: float = 20.0
-    held: bool = False
+    debugged: bool = False
 
     def names(self, agents: frozenset[str]) -> str:
         return ", ".join(name for agent, name in self.agents.items() if agent in agents)
@@ -61,20 +61,20 @@ class Limits:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What is true outside of the attempt's processes.
+    """Conditions outside of the attempt's processes.
 
-    stopping: whether the run is being stopped. A rank that a signal ends then has not failed
-    evicting: whether an evicted instance has its grace period, in which the failure of a rank ends no others
-    running:  whether a rank has not ended
+    stopping: whether the run is being stopped. A rank that a signal then ends has not failed
+    evicting: whether an evicted instance is in its grace period, during which a failed rank does not end the others
+    running:  whether a rank is running
     stalled:  whether the ranks make no progress
-    left:     whether processes of ranks are left
+    remaining: whether processes of ranks remain
     """
 
     stopping: bool = False
     evicting: bool = False
     running: bool = True
     stalled: bool = False
-    left: bool = True
+    remaining: bool = True
 
 
 @dataclass(frozen=True)
@@ -88,11 +88,11 @@ class State:
     failed:         when the first rank failed
     overdue:        when the step reached its limit
     done:           when the last decisive program exited
-    dismissed:      when the programs without work were told to end
+    dismissed:      when SIGTERM was sent to the programs without work
     raised:         when each rank reported its failure
-    broken:         why the attempt cannot go on, other than by a rank; ""
+    broken:         why the attempt cannot continue, other than a failed rank; "" if it can
     late:           whether an instance did not start in time
-    orphaned:       whether others killed the launcher, and it left its ranks behind
+    orphaned:       whether the launcher was killed from outside and left its ranks running
     """
 
     started: float
@@ -119,23 +119,23 @@ class State:
         agents = frozenset(limits.agents)
         return cls(now, agents, agents, dict.fromkeys(agents, frozenset()), limits.decisive)
 
-    def ends(self, code: int) -> int:
-        """Return the exit code of a rank as it counts. A server does not exit by itself: its end after the engine's
-        SIGTERM is not a failure."""
+    def recorded_code(self, code: int) -> int:
+        """Return the exit code to record for a rank. A server does not exit by itself, so its end after the engine's
+        SIGTERM counts as success."""
         return 0 if self.dismissed is not None and self.failed is None and not self.orphaned else code
 
     def is_ended_by_engine(self, around: Surroundings) -> bool:
-        """Return whether a rank that ends now has been ended, or has lost its launcher, and has not failed itself."""
+        """Return whether a rank that ends now is ended by the engine or with its launcher, not by its own failure."""
         return around.stopping or self.overdue is not None or self.killed or self.orphaned
 
 
 def after_event(state: State, limits: Limits, event: Event, around: Surroundings, now: float) -> State:
     """Return the state after an event of an agent or a launcher."""
-    return _EVENTS.get(event.kind, _unchanged)(state, limits, event, around, now)
+    return _EVENTS.get(event.kind, _ignore)(state, limits, event, around, now)
 
 
 def advance(state: State, limits: Limits, around: Surroundings, now: float) -> tuple[State, tuple[Action, ...]]:
-    """Return the state at this moment, and what to do."""
+    """Return the state at time `now`, and the actions to take."""
     actions: list[Action] = []
     for deadline in DEADLINES:
         if deadline.is_reached(state, limits, around, now):
@@ -154,11 +154,11 @@ def with_raised(state: State, rank: int, moment: float) -> State:
     return state if rank in state.raised else replace(state, raised={**state.raised, rank: moment})
 
 
-def _unchanged(state: State, *_: object) -> State:
+def _ignore(state: State, *_: object) -> State:
     return state
 
 
-def _gone(state: State, limits: Limits, event: Event, around: Surroundings, _: float) -> State:
+def _on_gone(state: State, limits: Limits, event: Event, around: Surroundings, _: float) -> State:
     agent = event.agent
     starting = state.starting - {agent} if agent in limits.idle else state.starting
     broken = state.broken
@@ -168,25 +168,25 @@ def _gone(state: State, limits: Limits, event: Event, around: Surroundings, _: f
     return replace(state, live=state.live - {agent}, starting=starting, broken=broken)
 
 
-def _forked(state: State, limits: Limits, _: Event, __: Surroundings, now: float) -> State:
+def _on_forked(state: State, limits: Limits, _: Event, __: Surroundings, now: float) -> State:
     return replace(state, start_due=now + limits.start_timeout if state.start_due is None else state.start_due)
 
 
-def _failed(state: State, limits: Limits, event: Event, _: Surroundings, __: float) -> State:
+def _on_failed(state: State, limits: Limits, event: Event, _: Surroundings, __: float) -> State:
     broken = state.broken or event.reason
     if event.agent in state.starting:
         broken = f"{limits.agents[event.agent]} {NOT_STARTED}: {event.reason}"
     return replace(state, broken=broken)
 
 
-def _started(state: State, _: Limits, event: Event, __: Surroundings, ___: float) -> State:
+def _on_started(state: State, _: Limits, event: Event, __: Surroundings, ___: float) -> State:
     programs = dict(state.programs)
     if event.agent in programs:
         programs[event.agent] |= {event.program}
     return replace(state, starting=state.starting - {event.agent}, programs=programs)
 
 
-def _exited(state: State, _: Limits, event: Event, __: Surroundings, now: float) -> State:
+def _on_exited(state: State, _: Limits, event: Event, __: Surroundings, now: float) -> State:
     programs = dict(state.programs)
     if event.agent in programs:
         programs[event.agent] -= {event.program}
@@ -199,21 +199,21 @@ def _exited(state: State, _: Limits, event: Event, __: Surroundings, now: float)
 
 
 _EVENTS: Mapping[str, Callable[[State, Limits, Event, Surroundings, float], State]] = {
-    "gone": _gone,
-    "forked": _forked,
-    "failed": _failed,
-    "started": _started,
-    "exited": _exited,
+    "gone": _on_gone,
+    "forked": _on_forked,
+    "failed": _on_failed,
+    "started": _on_started,
+    "exited": _on_exited,
 }
-"""By the kind of an event, the function that returns the state after it."""
+"""The transition function of each kind of event."""
 
 
 @dataclass(frozen=True)
 class Deadline:
-    """What the engine does at a moment.
+    """A condition in time, and the reaction of the engine.
 
-    is_reached: whether the moment has come
-    then:       returns the state after it
+    is_reached: returns whether the condition is true
+    then:       returns the new state
     """
 
     is_reached: Callable[[State, Limits, Surroundings, float], bool]
@@ -241,7 +241,7 @@ def _is_overdue(state: State, limits: Limits, _: Surroundings, now: float) -> bo
 
 
 def _is_to_dismiss(state: State, limits: Limits, _: Surroundings, now: float) -> bool:
-    # A launcher that the engine has killed has not finished: what it leaves behind are no servers.
+    # A launcher that the engine killed did not finish, so the processes that it left behind are not servers.
     is_over = state.done is not None and now >= state.done + limits.linger
     return is_over and state.dismissed is None and not state.killed
 
@@ -249,13 +249,13 @@ def _is_to_dismiss(state: State, limits: Limits, _: Surroundings, now: float) ->
 def _must_kill(state: State, limits: Limits, around: Surroundings, now: float) -> bool:
     if state.killed:
         return False
-    if state.broken or state.late or around.stalled or (state.terminated and not around.left):
+    if state.broken or state.late or around.stalled or (state.terminated and not around.remaining):
         return True
     # Only for ranks that still run: after a rank has failed, mpirun sleeps for the grace period unconditionally.
     has_grace = around.evicting and around.running
     return (
         (_passed(state.failed, SETTLE, now) and not has_grace)
-        or (not limits.held and any(_passed(moment, RAISED, now) for moment in state.raised.values()))
+        or (not limits.debugged and any(_passed(moment, RAISED, now) for moment in state.raised.values()))
         or _passed(state.overdue, GRACE, now)
         or _passed(state.dismissed, SETTLE if state.orphaned else DISMISSAL, now)
     )
@@ -282,9 +282,9 @@ DEADLINES = (
         lambda state, *_: replace(state, stacks_asked=True),
         (Action.READ_STACKS_OF_VICTIMS,),
     ),
-    # Only programs without work are left.
+    # Only programs without work are running.
     Deadline(_is_to_dismiss, lambda state, _, __, now: replace(state, dismissed=now), (Action.DISMISS,)),
-    # Nothing ends by itself any more.
+    # Processes have not ended within their time.
     Deadline(_must_kill, lambda state, *_: replace(state, killed=True), (Action.KILL,)),
 )
-"""What the engine does, in this order: each row applies to the state that those above leave."""
+"""The deadlines, in the order in which they apply. Each row sees the state that the rows above return."""

@@ -46,12 +46,12 @@ POLL = 0.2
 class AttemptMonitor:
     """The monitor of one attempt.
 
-    agents:   one for each instance: its name, and the instance's, for messages
-    start:    what was started
+    agents:   the name of each instance's agent, and the instance's name, for messages
+    start:    the programs that were started
     reports:  the report file of each rank
-    held:     whether a rank may be stopped in a debugger, so that none is late
-    evicting: returns whether an evicted instance has its grace period, in which the failure of a rank ends no others
-    stopping: returns whether the run is being stopped. A rank that a signal ends then has not failed
+    debugged: whether a debugger may stop ranks, so that a rank that raised an exception may take long to exit
+    evicting: returns whether an evicted instance is in its grace period, during which a failed rank ends no others
+    stopping: returns whether the run is being stopped. A rank that a signal then ends has not failed
     """
 
     step: Step
@@ -63,7 +63,7 @@ class AttemptMonitor:
     options: Options
     recorder: RunRecorder
     supervisor: Supervisor
-    held: bool
+    debugged: bool
     evicting: Callable[[], bool]
     stopping: Callable[[], bool]
 
@@ -75,9 +75,9 @@ class AttemptMonitor:
             frozenset(agent for agent, started in programs if not started),
             launching.decisive,
             launching.linger,
-            None if self.held else self.step.timeout,
+            None if self.debugged else self.step.timeout,
             self.options.start_timeout,
-            self.held,
+            self.debugged,
         )
         self._launcher_events = launching.events_file
         self._launcher_offset = 0
@@ -131,7 +131,7 @@ class AttemptMonitor:
             evicting=self.evicting(),
             running=not all(rank.status.ended for rank in self.record.ranks),
             stalled=self._stalled is not None,
-            left=not self._state.terminated or bool(pids_of(self.record.ranks)),
+            remaining=not self._state.terminated or bool(pids_of(self.record.ranks)),
         )
 
     def _observations(self, calls: Sequence[Recording]) -> Observations:
@@ -164,16 +164,16 @@ class AttemptMonitor:
                 self._stacks = await self._stall.stacks()
 
     async def _look_for_stall(self) -> None:
-        """Fail the step if its ranks make no progress. End the ranks that have raised and do not end."""
+        """Fail the step if its ranks make no progress. End ranks that raised an exception and do not exit."""
         state, now = self._state, self._clock()
-        if state.failed or state.overdue or state.killed or self.stopping() or self.held:
+        if state.failed or state.overdue or state.killed or self.stopping() or self.debugged:
             return
         for rank in await self._stall.exiting(now):
             self._state = with_raised(self._state, rank, now - RAISED)
         self._stalled = await self._stall.verdict(now, self.recorder)
 
     async def _terminate(self) -> None:
-        """Send SIGTERM to the ranks: to those of mpirun directly, which would pass it on after its own grace period."""
+        """Send SIGTERM to the ranks. mpirun's ranks get it directly: mpirun would wait for its own grace period."""
         if self._launcher_events is not None and (pids := pids_of(self.record.ranks)):
             self._state = replace(self._state, terminated=True)
             signal_all(pids, signal.SIGTERM)
@@ -192,46 +192,46 @@ class AttemptMonitor:
 
     def _handle_event(self, event: Event) -> None:
         if event.kind.startswith("usage"):
-            self._usage.sampled(event)
+            self._usage.sample(event)
             return
         if (rank := self._ranks.get(event.program)) is not None:
             self._handle_rank(rank, event)
         is_launcher = rank is None and event.kind == "exited" and event.program in self._state.working
         self._state = after_event(self._state, self._limits, event, self._surroundings(), self._clock())
         if is_launcher and event.code is not None:
-            # A launcher exits after its ranks, so their events come first. One killed by others leaves ranks behind.
+            # A launcher exits after its ranks, so their events come first. If it was killed, its ranks remain.
             self._read_launcher_events()
             self._launcher_failure = judge.how(event.program, event.code)
 
     def _handle_rank(self, rank: RankRecord, event: Event) -> None:
         if event.kind == "started":
             rank.status, rank.started = Status.RUNNING, event.time
-            self._pids.setdefault(rank.rank, event.pid)  # mpirun's ranks tell later that they have started
-            _log.info("rank started", extra=self._logged(rank) | {"rank_pid": event.pid})
+            self._pids.setdefault(rank.rank, event.pid)  # mpirun's ranks report their start later
+            _log.info("rank started", extra=self._log_fields(rank) | {"rank_pid": event.pid})
         elif event.kind == "moved":
             self._pids[rank.rank] = event.pid
         elif event.kind == "used":
-            self._usage.ended(rank, event)
+            self._usage.add_end(rank, event)
         elif event.code is not None:
             rank.ended = event.time
-            self._usage.ended(rank, event)
+            self._usage.add_end(rank, event)
             self._end(rank, event.code)
             ended = {"exit_code": rank.exit_code, "signal": rank.signal, "status": rank.status.value}
-            _log.info("rank exited", extra=self._logged(rank) | ended)
+            _log.info("rank exited", extra=self._log_fields(rank) | ended)
         self._changed = True
         self.recorder.rank_changed(self.record)
 
-    def _logged(self, rank: RankRecord) -> dict[str, object]:
+    def _log_fields(self, rank: RankRecord) -> dict[str, object]:
         return {"node": self.record.name, "attempt": self.record.attempt, "rank": rank.rank}
 
     def _end(self, rank: RankRecord, code: int) -> None:
         reported = self.reports[rank.rank]
         if code and judge.aborted_after_its_work(rank, code, self._pids.get(rank.rank), reported):
             self.recorder.note(
-                self.record, f"rank {rank.rank} was aborted by torch's gloo at its exit, after its work: ignored"
+                self.record, f"rank {rank.rank} was aborted by torch's gloo at exit, after its work; this is ignored"
             )
             self._forgiven, code = True, 0
-        code = code and self._state.ends(code)
+        code = code and self._state.recorded_code(code)
         if code == 0:
             rank.status, rank.exit_code = Status.COMPLETED, 0
             return
@@ -252,7 +252,7 @@ class AttemptMonitor:
                 self._handle_event(event)
 
     def _read_reports(self) -> None:
-        """Record what the ranks have reported since the last call: their failures, and what rank 0 reports besides."""
+        """Record new reports of the ranks: the failures of all, and the other events of rank 0."""
         for rank, path in self.reports.items():
             events, self._offsets[rank] = report.read(path, self._offsets[rank])
             for event in events:

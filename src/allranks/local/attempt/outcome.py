@@ -23,18 +23,18 @@ from allranks.verdict.signatures import NOT_STARTED
 
 @dataclass(frozen=True)
 class Observations:
-    """What was seen of an attempt, besides its record.
+    """Observations of an attempt that its record does not contain.
 
-    state, limits: at its end
+    state, limits: the final state of the attempt, and its limits
     stopping:      whether the run is being stopped
     reports:       the report file of each rank
-    log:           of the launcher's own programs
+    log:           the log of the launcher's own programs
     calls:         the collectives of each rank
-    arrivals:      the times at which ranks that finished arrived in their collectives
-    stacks:        of the ranks, when the first one failed or the step was overdue
+    arrivals:      the times at which finished ranks arrived in their collectives
+    stacks:        the stacks of the ranks when the first one failed or the step was overdue
     stalled:       the verdict on ranks that made no progress
-    launcher_failure: how the launcher ended; "" if it did not fail, or that does not count
-    memory_kills:  how many processes the kernel has killed for lack of memory meanwhile
+    launcher_failure: how the launcher ended; "" if it did not fail, or its failure does not count
+    memory_kills:  the number of processes that the kernel killed for lack of memory during the attempt
     """
 
     state: State
@@ -50,43 +50,43 @@ class Observations:
     memory_kills: int
 
 
-def judge_attempt(step: Step, record: StepRecord, recorder: RunRecorder, seen: Observations) -> None:
-    """Set the status of the record, and the verdict if it failed; note what else is remarkable."""
+def judge_attempt(step: Step, record: StepRecord, recorder: RunRecorder, facts: Observations) -> None:
+    """Set the record's status and, if it failed, its verdict. Add notes on other findings."""
     ranks = record.ranks
     for rank in ranks:
         if rank.status is Status.RUNNING:
             # Killed together with the agent that reports its exit.
             rank.status, rank.ended = Status.CANCELED, rank.ended or time.time()
-    verdict = _verdict(record, recorder, seen)
-    record.status = Status.FAILED if verdict else Status.CANCELED if seen.stopping else Status.COMPLETED
-    is_measured = len(ranks) > 1 and (record.status is Status.COMPLETED or seen.state.overdue is not None)
-    if is_measured and (found := straggler(seen.calls, ranks) or straggler(seen.arrivals, ranks)):
+    verdict = _verdict(record, recorder, facts)
+    record.status = Status.FAILED if verdict else Status.CANCELED if facts.stopping else Status.COMPLETED
+    is_measured = len(ranks) > 1 and (record.status is Status.COMPLETED or facts.state.overdue is not None)
+    if is_measured and (found := straggler(facts.calls, ranks) or straggler(facts.arrivals, ranks)):
         record.straggler = found
         recorder.note(record, found)
         verdict = verdict and replace(verdict, consequences=(*verdict.consequences, found))
     record.verdict = verdict
-    failed = {rank.rank: raised for rank in ranks if (raised := judge.hidden(rank, seen.reports[rank.rank]))}
+    failed = {rank.rank: raised for rank in ranks if (raised := judge.hidden(rank, facts.reports[rank.rank]))}
     if failed and record.status is Status.COMPLETED and not step.parallel:
         number, raised = min(failed.items(), key=lambda each: each[1].is_consequence)
-        ends = "its command hides that and ends with exit code 0, and the step completes, as on Azure ML"
+        ends = "its command hides the failure and exits with 0, so the step completes, as on Azure ML"
         recorder.note(record, f"rank {number} failed with {raised.located}; {ends}")
 
 
-def _verdict(record: StepRecord, recorder: RunRecorder, seen: Observations) -> Verdict | None:
+def _verdict(record: StepRecord, recorder: RunRecorder, facts: Observations) -> Verdict | None:
     """Return the verdict on the attempt; None if it has not failed."""
-    name, ranks, state = record.name, record.ranks, seen.state
-    verdict, hang = _verdict_on_ranks(record, seen), seen.stalled
+    name, ranks, state = record.name, record.ranks, facts.state
+    verdict, hang = _verdict_on_ranks(record, facts), facts.stalled
     if state.overdue is not None and hang is None:
-        hang = of_hang(name, ranks, seen.stacks, recordings=seen.calls)
+        hang = of_hang(name, ranks, facts.stacks, recordings=facts.calls)
     is_cut_off = state.overdue is not None or state.broken or state.orphaned
     explains = verdict is not None and not (
         (is_cut_off and signatures.depth(verdict.reason) > 0)
         or (state.orphaned and judge.SILENT in verdict.reason)  # a rank that mpirun had not started yet
     )
-    limit = f"stopped after {seen.limits.timeout:g} s, its limits.timeout" if seen.limits.timeout is not None else ""
+    limit = f"stopped after {facts.limits.timeout:g} s, its limits.timeout" if facts.limits.timeout is not None else ""
     if (known := hang or (verdict if explains else None)) is not None:
         if state.starting:
-            recorder.note(record, f"{seen.limits.names(state.starting)} {NOT_STARTED}")
+            recorder.note(record, f"{facts.limits.names(state.starting)} {NOT_STARTED}")
         after = (f"the step: {limit}",) if state.overdue is not None else ()
         return replace(known, consequences=(*known.consequences, *after))
     if state.broken:
@@ -94,30 +94,30 @@ def _verdict(record: StepRecord, recorder: RunRecorder, seen: Observations) -> V
     if state.overdue is not None:
         said = (f"{rank_list([verdict.rank or 0])}: {verdict.reason}", *verdict.consequences) if verdict else ()
         return replace(_with_log(name, limit, verdict.log if verdict else ranks[0].log), consequences=said)
-    if seen.stopping:
+    if facts.stopping:
         return None
-    if seen.launcher_failure:
-        never = f"{seen.limits.names(state.starting)} {NOT_STARTED}: " if state.starting else ""
-        return _with_log(name, f"{never}{seen.launcher_failure}", seen.log)
+    if facts.launcher_failure:
+        never = f"{facts.limits.names(state.starting)} {NOT_STARTED}: " if state.starting else ""
+        return _with_log(name, f"{never}{facts.launcher_failure}", facts.log)
     if any(rank.status is not Status.COMPLETED for rank in ranks):
         return _with_log(name, "its processes were killed from outside the run", ranks[0].log)
     return None
 
 
-def _verdict_on_ranks(record: StepRecord, seen: Observations) -> Verdict | None:
-    """Return the verdict by what the ranks show; None if none has failed."""
-    ranks, state = record.ranks, seen.state
+def _verdict_on_ranks(record: StepRecord, facts: Observations) -> Verdict | None:
+    """Return the verdict on failed ranks; None if none has failed."""
+    ranks, state = record.ranks, facts.state
     raised = any(rank.rank in state.raised for rank in ranks if rank.exit_code != 0)
     if not (raised or state.overdue is not None or any(rank.status is Status.FAILED for rank in ranks)):
         return None
-    verdict = judge.of_ranks(record.name, ranks, seen.reports, memory_kills=seen.memory_kills)
+    verdict = judge.of_ranks(record.name, ranks, facts.reports, memory_kills=facts.memory_kills)
     if verdict is None:
         return None
-    if seen.stacks and signatures.depth(verdict.reason) > 0:
-        verdict = of_time_out(verdict, ranks, seen.stacks)
-    verdict = with_mismatch(verdict, ranks, seen.calls)
-    # What ranks called last says nothing where something else has ended some of them.
-    calls = () if state.broken or state.orphaned else seen.calls
+    if facts.stacks and signatures.depth(verdict.reason) > 0:
+        verdict = of_time_out(verdict, ranks, facts.stacks)
+    verdict = with_mismatch(verdict, ranks, facts.calls)
+    # The last calls of ranks explain nothing if something else ended some of the ranks.
+    calls = () if state.broken or state.orphaned else facts.calls
     return of_waiting(verdict, ranks, calls) if signatures.depth(verdict.reason) > 0 else verdict
 
 

@@ -17,7 +17,7 @@ from allranks.local import gpus, rank_environment
 from allranks.local.attempt.attempt import Attempt
 from allranks.local.attempt.digests import Digests
 from allranks.local.attempt.earlier_results import EarlierResult, EarlierResults, is_intact, restore
-from allranks.local.attempt.running_steps import StepStops, judged, run_io
+from allranks.local.attempt.running_steps import StepStops, fail_on_error, run_io
 from allranks.local.attempt.services import Services
 from allranks.local.instances import temporary
 from allranks.local.run_context import RunContext
@@ -55,13 +55,13 @@ class CommandRunner:
             mode = Mode.FRESH
         is_required = mode is Mode.REUSE
         status = record.status
-        with self._services.running.stoppable(record.name) as stops, judged(record):
+        with self._services.running.stoppable(record.name) as stops, fail_on_error(record):
             earlier = await self._results.find(scope, step, record, mode, stops)
             if earlier is not None:
                 await self._reuse_result(scope, step, record, stops, earlier)
             if is_required and record.status is status:
                 record.status = Status.FAILED
-                record.verdict = Verdict(record.name, self._results.why_none(step, earlier))
+                record.verdict = Verdict(record.name, self._results.reason_not_reused(step, earlier))
         if record.status is status:
             return False
         if record.ended is None:
@@ -77,19 +77,19 @@ class CommandRunner:
             record.status, record.started = Status.PREPARING, time.time()
             self._begin(scope, step, record)
             self._recorder.changed(record)
-            gpus_of_instances = gpus.of_instances(step, context.options.gpus, context.gpus, share.gpus)
-            indexes = self._machines.take(step.instance_count)
+            gpus_of_instances = gpus.instance_variables(step, context.options.gpus, context.gpus, share.gpus)
+            indexes = self._machines.acquire(step.instance_count)
             data = {"node": record.name, "attempt": record.attempt}
             _log.info("attempt started", extra=data | {"instances": step.instance_count, "gpus": len(share.gpus)})
             seconds: dict[str, float] = {}
             try:
-                with services.running.stoppable(record.name) as stops, judged(record):
+                with services.running.stoppable(record.name) as stops, fail_on_error(record):
                     instances = services.kind.instances(indexes)
                     attempt = Attempt(context, services, scope, step, record, stops, instances, gpus_of_instances)
                     seconds = attempt.seconds
                     await attempt.run()
             finally:
-                self._machines.give(indexes)
+                self._machines.release(indexes)
             _log.info("attempt ended", extra=data | {"status": record.status.value, "seconds": seconds})
             self._save(record)
             remaining = await self._instances_after_eviction(scope, whole, record)
@@ -99,7 +99,7 @@ class CommandRunner:
             record.attempt += 1
 
     def _save(self, record: StepRecord) -> None:
-        """Save the record of an attempt that has ended, and with which key its result can be found."""
+        """Save the record of an attempt that has ended, and the key under which its result can be found."""
         if record.ended is None:
             record.ended = time.time()
         key = None
@@ -107,17 +107,17 @@ class CommandRunner:
             remove = functools.partial(shutil.rmtree, Path(record.folder) / "instances", ignore_errors=True)
             asyncio.get_running_loop().run_in_executor(None, remove)  # only the end of the event loop waits for it
             self._digests.add(record.outputs)
-            keys = self._results.take_keys(record)
-            # Whoever debugs a step may have changed what it computes, and so may a fault.
+            keys = self._results.pop_keys(record)
+            # A debugging user or a fault may have changed the result.
             faults = self._context.run.faults
             is_changed = self._context.options.debugs(record.name) or any(
                 (each.node, each.attempt) == (record.name, record.attempt) for each in faults
             )
-            record.key, key = keys.own, None if is_changed else keys.shared
+            record.key, key = keys.in_run, None if is_changed else keys.shared
         self._recorder.changed(record, key)
 
     async def _instances_after_eviction(self, scope: Scope, step: Step, record: StepRecord) -> int | None:
-        """Return on how many instances an evicted step starts again; None if it does not."""
+        """Return the number of instances on which an evicted step restarts; None if it does not restart."""
         injector = self._services.injector
         if injector is None:
             return None
@@ -127,8 +127,8 @@ class CommandRunner:
         return remaining
 
     async def curve(self, record: StepRecord, metric: str) -> Sequence[Point]:
-        """Return what a running step has logged of a metric so far. What its runtime does not report is in MLflow; if
-        that fails, return nothing."""
+        """Return the values of a metric that a running step has logged so far. Ask MLflow for those that the step does
+        not report; return none if that fails."""
         reported = record.metrics.get(metric, ())
         if reported or record.mlflow_run_id is None:
             return tuple(reported)
@@ -142,7 +142,7 @@ class CommandRunner:
         await self._services.running.cancel(path)
 
     async def stop(self) -> None:
-        """Cancel all running steps, which have the run's grace period."""
+        """Cancel all running steps, with the run's grace period."""
         await self._services.running.stop(self._context.options.grace)
 
     async def kill(self) -> None:
@@ -152,7 +152,7 @@ class CommandRunner:
     def _begin(self, scope: Scope, step: Step, record: StepRecord) -> None:
         record.ended, record.verdict, record.progress, record.ranks = None, None, None, []
         record.outputs, record.artifacts, record.models, record.result = [], [], [], ""
-        record.instance_count = step.instance_count  # an elastic step's is that of the attempt
+        record.instance_count = step.instance_count  # the attempt's, if the step is elastic
         if record.key:  # of a result before the run continued with the latest code
             self._recorder.forget_result(record)
             record.key = ""
@@ -175,12 +175,12 @@ class CommandRunner:
             restore(record, earlier)
             return
         self._begin(scope, step, record)
-        record.key = self._results.take_keys(record).own or earlier.key
+        record.key = self._results.pop_keys(record).in_run or earlier.key
         record.reused_from, record.folder = run, earlier.folder
         record.outputs, record.artifacts = earlier.outputs, earlier.artifacts
         record.mlflow_run_id = earlier.mlflow_run_id
         record.models, record.result = earlier.models, earlier.result
-        # Their logs are those of the earlier run, and their times are not of this run.
+        # Their logs are those of the earlier run. Their times are omitted, because they do not belong to this run.
         record.ranks = [replace(rank, started=None, ended=None) for rank in earlier.ranks]
         record.status, record.started, record.ended = Status.COMPLETED, time.time(), time.time()
         self._digests.add(record.outputs)

@@ -1,4 +1,4 @@
-"""The running steps of a run: how to stop them, and how errors with their files fail them."""
+"""Stop the running steps of a run, and fail them on errors with their files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 
 class Stop:
-    """A request to stop, for threads and coroutines. Threads may call `is_set`; use all else on the loop's thread."""
+    """A request to stop, for threads and coroutines. Only `is_set` is thread-safe."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -68,7 +68,7 @@ class StepStops:
         self.saving = Stop()
 
     def set(self) -> None:
-        """Stop both."""
+        """Request both stops."""
         self.staging.set()
         self.saving.set()
 
@@ -80,7 +80,7 @@ async def run_io(work: Callable[[], Result], *, in_thread: bool) -> Result:
 
 
 @contextlib.contextmanager
-def judged(record: StepRecord) -> Iterator[None]:
+def fail_on_error(record: StepRecord) -> Iterator[None]:
     """Turn an error with the step's files, such as an unreadable input, into a failure of the step instead of the run.
 
     Raise OSError if this machine's disk is full.
@@ -102,7 +102,7 @@ TRACKING_GRACE = 5.0
 
 
 class RunningSteps:
-    """Stop running steps: their files are no longer read or copied, and their ranks get signals."""
+    """Stop running steps: end the reading and copying of their files, and send signals to their ranks."""
 
     def __init__(self, supervisor: Supervisor, tracking: Tracking) -> None:
         self._supervisor = supervisor

@@ -1,4 +1,4 @@
-"""What the attempts of one run use together: its processes, its MLflow runs, and what was read for it already."""
+"""The services that the attempts of one run share: processes, MLflow runs, and caches."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Services:
         )
 
     def close(self) -> None:
-        """Close the files. No step may be running."""
+        """Close the files. Call it when no step is running."""
         if self.injector is not None:
             self.injector.close()
         self.file_digests.close()

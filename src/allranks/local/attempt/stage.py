@@ -50,18 +50,18 @@ class Ports:
     inputs, outputs: values of the command's placeholders
     read_only:       (source, target) that the instance must mount
     uploads:         (folder on the instance, destination)
-    left_out:        a line for each entry that was not copied because it has no content
+    skipped:         a line for each entry that was not copied because it has no content
     """
 
     inputs: dict[str, str | None] = field(default_factory=dict)
     outputs: dict[str, str] = field(default_factory=dict)
     read_only: list[tuple[str, str]] = field(default_factory=list)
     uploads: list[tuple[Path, Path]] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
 
 
 def stage(
-    given: list[ResolvedInput],
+    inputs: list[ResolvedInput],
     outputs: list[tuple[Output, Path]],
     folder: Path,
     *,
@@ -77,9 +77,9 @@ def stage(
     Raise OSError if something cannot be copied, StoppedError once `stop` is set.
     """
     ports = Ports()
-    for port in given:
+    for port in inputs:
         ports.inputs[port.name] = port.value
-        target = seen_at(port, folder, mounts=mounts)
+        target = staged_path(port, folder, mounts=mounts)
         if target is None or port.value is None:
             continue
         source = Path(port.value)
@@ -87,22 +87,22 @@ def stage(
         target.parent.mkdir(parents=True, exist_ok=True)
         remove(target)
         if port.mode in DOWNLOADED:
-            ports.left_out += [f"input {port.name}: {text}" for text in copy(source, target, stop)]
+            ports.skipped += [f"input {port.name}: {text}" for text in copy(source, target, stop)]
         else:
             target.mkdir() if os.path.isdir(source) else target.touch()
             ports.read_only.append((str(source), str(target)))
-    for output, place in outputs:
-        seen = seen_output(output, place, folder)
-        if seen != place:
-            ports.uploads.append((seen, place))
-        for path in (place, seen):
+    for output, destination in outputs:
+        inner_path = write_path(output, destination, folder)
+        if inner_path != destination:
+            ports.uploads.append((inner_path, destination))
+        for path in (destination, inner_path):
             (path.parent if output.type in FILE_TYPES else path).mkdir(parents=True, exist_ok=True)
-        ports.outputs[output.name] = str(seen)
+        ports.outputs[output.name] = str(inner_path)
     return ports
 
 
-def seen_at(port: ResolvedInput, folder: Path, *, mounts: bool) -> Path | None:
-    """Return the path of an input in an instance's own folder; None if the instance uses the value as it is."""
+def staged_path(port: ResolvedInput, folder: Path, *, mounts: bool) -> Path | None:
+    """Return the path of an input in an instance's own folder; None if the instance uses the value unchanged."""
     if port.value is None or port.type in PRIMITIVES or port.mode == "direct":
         return None
     if port.mode not in DOWNLOADED and (port.mode == "rw_mount" or not mounts):
@@ -112,21 +112,21 @@ def seen_at(port: ResolvedInput, folder: Path, *, mounts: bool) -> Path | None:
     return target / plain_name(source.name) if os.path.isfile(source) else target
 
 
-def seen_output(output: Output, place: Path, folder: Path) -> Path:
-    """Return the path to which an instance writes an output. place: its final path. folder: the instance's own"""
+def write_path(output: Output, destination: Path, folder: Path) -> Path:
+    """Return the path to which an instance writes an output. destination: its final path. folder: the instance's own"""
     uploaded = output.mode == "upload" and output.type not in PRIMITIVES
     # A link to a file would be replaced by a program that writes the file under another name first.
-    if uploaded or (output.type in FILE_TYPES and not is_plain(place.name)):
+    if uploaded or (output.type in FILE_TYPES and not is_plain(destination.name)):
         return folder / "outputs" / output.name
-    return place
+    return destination
 
 
-def read_only(given: Sequence[ResolvedInput], said: str) -> list[str]:
-    """Return the inputs into which a program may have written, by what it said of a read-only file system: those in
-    whose path that was, or all that are mounted if it said no path."""
-    mounted = [port.name for port in given if port.mode in MOUNTED and port.value is not None]
-    named = [name for name in mounted if re.search(rf"/inputs/{re.escape(name)}(?![\w-])", said)]
-    return named or ([] if re.search(r"[' ]/", said) else mounted)
+def read_only_inputs(inputs: Sequence[ResolvedInput], message: str) -> list[str]:
+    """Return the inputs that a program may have tried to write to: the inputs whose path is in its error message, or
+    all mounted inputs if the message contains no path."""
+    mounted = [port.name for port in inputs if port.mode in MOUNTED and port.value is not None]
+    named = [name for name in mounted if re.search(rf"/inputs/{re.escape(name)}(?![\w-])", message)]
+    return named or ([] if re.search(r"[' ]/", message) else mounted)
 
 
 def upload(ports: Ports, stop: Stop | None = None) -> None:
@@ -136,7 +136,7 @@ def upload(ports: Ports, stop: Stop | None = None) -> None:
     """
     for source, target in ports.uploads:
         if os.path.exists(source):
-            ports.left_out += [f"output {source.name}: {text}" for text in copy(source, target, stop)]
+            ports.skipped += [f"output {source.name}: {text}" for text in copy(source, target, stop)]
 
 
 def remove(path: Path) -> None:
@@ -147,14 +147,14 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
 
 
-def link(ports: Ports, data: Collection[str], folder: Path, seen: str) -> None:
+def link(ports: Ports, data: Collection[str], folder: Path, inner_path: str) -> None:
     """Replace the paths of a step's ports on one instance by plain ones, and create the links that they need.
 
     data:   the names of the inputs that are paths
     folder: the instance's temporary folder
-    seen:   its path as the instance sees it
+    inner_path:   its path as the instance sees it
     """
-    links = Links(seen)
+    links = Links(inner_path)
     for name, value in ports.inputs.items():
         if name in data and value is not None:
             ports.inputs[name] = links.plain(value)
@@ -169,25 +169,25 @@ def is_plain(path: str) -> bool:
 
 
 def plain_name(name: str) -> str:
-    """Return the name of a file without special characters, with the same suffix if that has none."""
+    """Return the name of a file without special characters. Its suffix is the same if it has no special characters."""
     return _SPECIAL.sub("_", name)
 
 
 class Links:
     """The links of one instance.
 
-    seen: the path of the folder with the links, as the instance sees it
+    inner_path: the path of the folder with the links, as the instance sees it
     """
 
-    def __init__(self, seen: str) -> None:
-        self._seen = seen
+    def __init__(self, inner_path: str) -> None:
+        self._seen = inner_path
         self._names: dict[str, str] = {}
 
     def plain(self, path: str) -> str:
         """Return a plain path that leads to the same file or folder.
 
-        The link leads to the innermost folder with a special name, so that what is below it keeps its own path: a
-        program may replace or remove that, which it could not do with a link.
+        The link replaces the innermost folder with a special name. The files below it are not links, so a program may
+        replace or remove them.
         """
         if is_plain(path) or not os.path.isabs(path):
             return path
@@ -205,12 +205,12 @@ class Links:
     def _name_of(self, target: str) -> str:
         if target not in self._names:
             name, used = plain_name(os.path.basename(target)), self._names.values()
-            number = next(number for number in range(len(used) + 1) if _numbered(name, number) not in used)
-            self._names[target] = _numbered(name, number)
+            number = next(number for number in range(len(used) + 1) if _add_number(name, number) not in used)
+            self._names[target] = _add_number(name, number)
         return self._names[target]
 
 
-def _numbered(name: str, number: int) -> str:
+def _add_number(name: str, number: int) -> str:
     return f"{name}-{number}" if number else name
 
 
@@ -229,8 +229,8 @@ class InstanceFolders:
 def prepare(
     step: Step,
     folder: Path,
-    given: list[ResolvedInput],
-    places: list[tuple[Output, Path]],
+    inputs: list[ResolvedInput],
+    outputs: list[tuple[Output, Path]],
     count: int,
     *,
     mounts: bool,
@@ -238,9 +238,9 @@ def prepare(
 ) -> list[InstanceFolders]:
     """Make a step's folders, and on each instance the copy of its code and its ports.
 
-    folder: the step's own
-    places: each output with its final path
-    count:  how many instances the step has
+    folder: the folder of the step
+    outputs: each output with its final path
+    count:  the number of instances
     mounts: whether an instance can mount
 
     Raise OSError if something cannot be copied, StoppedError once `stop` is set.
@@ -249,20 +249,20 @@ def prepare(
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("reports", logs.FOLDER, "instances"):
         (folder / name).mkdir(exist_ok=True)
-    _make_artifacts(folder, places)
+    _make_artifacts(folder, outputs)
     prepared = []
     for rank in range(count):
         instance_folder = folder / "instances" / str(rank)
         instance_folder.mkdir(exist_ok=True)
         copy = _working_copy(code, instance_folder, folder / "outputs", stop)
-        prepared.append(InstanceFolders(copy, stage(given, places, instance_folder, mounts=mounts, stop=stop)))
+        prepared.append(InstanceFolders(copy, stage(inputs, outputs, instance_folder, mounts=mounts, stop=stop)))
     return prepared
 
 
-def _make_artifacts(folder: Path, places: Sequence[tuple[Output, Path]]) -> None:
+def _make_artifacts(folder: Path, outputs: Sequence[tuple[Output, Path]]) -> None:
     """Make the step's ./outputs. If an output is the root of the step's artifacts, ./outputs is a link into that
     output."""
-    root = next((place for output, place in places if output.holds_artifacts), None)
+    root = next((destination for output, destination in outputs if output.holds_artifacts), None)
     if root is None:
         (folder / "outputs").mkdir(exist_ok=True)
         return
@@ -296,14 +296,14 @@ def _working_copy(code: Path | None, folder: Path, artifacts: Path, stop: Stop) 
 
 
 class InstancePaths:
-    """The paths for the steps of one run. workspace: the workspace's folder"""
+    """The paths of this machine that the instances of a run's steps need. workspace: the workspace's folder"""
 
     def __init__(self, workspace: str) -> None:
         self._workspace = workspace
         # Cached for the run, because it reads several folders.
         self._of_interpreter = functools.cache(self._read_interpreter)
 
-    def of(self, interpreter: Path, resolved: Sequence[ResolvedInput], ports: Ports) -> tuple[str, ...]:
+    def required(self, interpreter: Path, resolved: Sequence[ResolvedInput], ports: Ports) -> tuple[str, ...]:
         """Return the existing paths that an instance of a step needs: the workspace, the interpreter, the engine's
         source, the step's data, and the parents of its outputs."""
         data = [port.value for port in resolved if port.value is not None and port.type not in PRIMITIVES]
@@ -311,14 +311,14 @@ class InstancePaths:
         return (*self._of_interpreter(interpreter), *(path for path in (*data, *parents) if os.path.exists(path)))
 
     def _read_interpreter(self, interpreter: Path) -> tuple[str, ...]:
-        # In a container, other packages of this machine must not hide those of the image.
+        # In a container, other packages of this machine must not hide packages of the image.
         own = (f"{SOURCE}/allranks",) if rootfs.of(interpreter) else (*interpreters.prefixes(interpreter), SOURCE)
         paths = (self._workspace, *own)
         return tuple(path for path in paths if os.path.exists(path))
 
 
 TMP = "/tmp"
-"""Where an instance of the rack has its own temporary folder."""
+"""The path of an instance's own temporary folder in the rack."""
 
 
 @dataclass(frozen=True)
@@ -326,14 +326,14 @@ class TemporaryFolder:
     """The temporary folder of an instance: its path on this machine, and as the instance sees it."""
 
     path: str
-    seen: str
+    inner_path: str
 
 
 @contextlib.contextmanager
 def temporary_folders(root: Path, count: int, *, own_tmp: bool) -> Iterator[list[TemporaryFolder]]:
-    """Yield the temporary folder of each instance. Only the end of the event loop waits for their removal.
+    """Yield the temporary folder of each instance. Remove the folders afterwards in the background.
 
-    root:    where instances with their own /tmp have their folders, on the disk of the workspace
+    root:    the folder on the workspace's disk for instances with their own /tmp
     own_tmp: whether each instance has its own /tmp
 
     An instance without its own /tmp gets the folder's path, which is short, because the path of a Unix socket may have

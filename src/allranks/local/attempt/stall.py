@@ -1,4 +1,4 @@
-"""Watch whether the ranks of a step make no progress: none writes or reports anything, and each stays at its line."""
+"""Detect ranks that make no progress: none writes or reports anything, and each stays at its line."""
 
 from __future__ import annotations
 
@@ -22,53 +22,53 @@ from allranks.verdict.hangs import of_hang
 from allranks.verdict.rank_stack import Stack
 
 LOOKS = 4
-"""How many times the stacks are read in the second half of the time, at least every LONGEST seconds."""
+"""Number of times that the stacks are read in the second half of the limit, at least every LONGEST seconds."""
 
 LONGEST = 5.0
 
 ANNOUNCE = 30.0
-"""Seconds of silence after which the user is told; after that time twice as many, since the step is often silent."""
+"""Seconds of silence until the user is notified. They double with each notice, as the step is often silent."""
 
 COMPARE = 10.0
-"""Seconds in silence after which the collectives of the ranks are compared for the first time; then twice as many."""
+"""Seconds of silence until the collectives of the ranks are compared first; then each interval doubles."""
 
 _RETRIES = re.compile(r"\s*$|frame #\d+:|Exception raised from |.*\bretrying\b")
-"""Lines that torch writes, with those of signatures, while it tries to connect again and again."""
+"""Lines that torch writes while it retries a connection. Those of `signatures` are such lines too."""
 
 _MOST_RETRIES = 1 << 16
-"""Bytes of them between two looks at a log."""
+"""Maximum bytes of such lines between two checks of a log."""
 
 PACE, SHORTEST = 20, 60.0
-"""Where no rank computes, reads or writes, so many times the longest time between two collectives suffice, and at least
-so many seconds. An evaluation and a checkpoint use the processor or files."""
+"""The limit if no rank computes, reads or writes: a multiple of the longest time between two collectives, and a minimum
+in seconds. An evaluation and a checkpoint use the processor or files."""
 
 IDLE_CPU, IDLE_BYTES = 0.05, 1 << 20
-"""The share of a core, and the bytes between two comparisons, that a waiting rank may use: threads of Ray need 1 %."""
+"""Share of a core, and bytes between two comparisons, that a waiting rank may use. Threads of Ray need 1 %."""
 
 BUSY = 6
-"""So many times as long may ranks wait for one that computes, reads or writes: by default 30 minutes, which is gloo's
-time-out. An evaluation on rank 0 looks like an endless loop."""
+"""Factor of the limit while a rank computes, reads or writes: by default 30 minutes in all, which is gloo's time-out.
+An evaluation on rank 0 looks like an endless loop."""
 
 _Used = Mapping[int, tuple[float, int]]
-"""Of each process, the seconds of CPU time, and the bytes that it has read and written."""
+"""By process: seconds of CPU time, and bytes read and written."""
 
 CHECK = 1.0
-"""Seconds between two looks at the files."""
+"""Seconds between two checks of the files."""
 
 NO_PY_SPY = 'py-spy is not installed (pip install "allranks[diagnose]")'
 NOT_PERMITTED = "py-spy may not read the ranks (kernel.yama.ptrace_scope, or a container without SYS_PTRACE)"
-"""Why stacks are known only of forked ranks with torch's process group, which write their own."""
+"""Why only the stacks of forked ranks with a torch process group are known: those ranks write their own."""
 
 RAISED = 3.0
-"""Seconds after which a rank whose log ends with an exception should have ended."""
+"""Seconds in which a rank should exit after its log ends with an exception."""
 
 
 class StallWatch:
-    """The watch over one attempt.
+    """The progress monitor of one attempt.
 
     reports: the report file of each rank
-    seconds: for which the ranks must make no progress; 0: without a limit
-    problem: why stacks cannot be read from outside; "" if they can, or if that was not tried
+    seconds: the limit of time without progress; 0: no limit
+    problem: why stacks cannot be read from outside; "" if they can, or if it was not tried
     """
 
     def __init__(self, record: StepRecord, reports: Mapping[int, Path], seconds: float) -> None:
@@ -100,7 +100,7 @@ class StallWatch:
         self._announce_silence(now, recorder)
         if self.problem and not self._noted_problem and 0 < self._seconds <= self.silence(now):
             self._noted_problem = True
-            text = f"its ranks have been silent for {self._seconds:g} s; where they are is known in part only"
+            text = f"its ranks have been silent for {self._seconds:g} s; only some of their stacks are known"
             recorder.note(record, f"{text}: {self.problem}")
         if not stacks and not self.differs(now):
             return None
@@ -113,19 +113,19 @@ class StallWatch:
         return replace(verdict, traceback="\n".join((verdict.traceback, *native)))
 
     def _announce_silence(self, now: float, recorder: RunRecorder) -> None:
-        """Tell the user once per silence which ranks are silent, and when the step is judged."""
+        """Notify the user once per silence which ranks are silent, and when the step fails."""
         running = [rank.rank for rank in self._running()]
         if self._announced != self._since and running and self.silence(now) >= self._announce:
             self._announced = self._since
-            judged = f"after {self._limit:g} s, the step is judged (--stall)"
+            limit = f"it fails after {self._limit:g} s without progress (--stall)"
             text = f"silent for {self.silence(now):.0f} s: {rank_list(running)}; "
-            recorder.announce(self._record, text + (judged if self._seconds else "--stall 0: it is not judged"))
+            recorder.announce(self._record, text + (limit if self._seconds else "--stall 0 sets no limit"))
             self._announce *= 2
 
     def stalled(self, now: float) -> Sequence[Stack]:
         """Return the stacks of the ranks if they have made no progress for `seconds`; none otherwise."""
         self._check_files(now)
-        stacks = self._looked(now)
+        stacks = self._new_stacks(now)
         if not self._seconds or now < self._since + self._limit / 2 or self._looking is not None:
             return ()
         end = self._since + self._limit
@@ -138,11 +138,11 @@ class StallWatch:
         return ()
 
     def silence(self, now: float) -> float:
-        """Return for how many seconds no rank has written or reported anything."""
+        """Return the number of seconds since a rank last wrote or reported anything."""
         return now - self._since if self._since else 0.0
 
     async def _look(self) -> tuple[list[Stack], list[Call], _Used]:
-        """Return the stacks of the running ranks, the last collective of each rank, and what they have used."""
+        """Return the stacks of the running ranks, the last collective of each rank, and their resource usage."""
         stacks = await self.stacks()
         found = await asyncio.to_thread(flight_recordings.read, self._reports, last=True)
         calls = [call for recording in found for call in recording.calls]
@@ -152,11 +152,11 @@ class StallWatch:
         return [rank for rank in self._record.ranks if rank.status is Status.RUNNING]
 
     async def stacks(self) -> list[Stack]:
-        """Return the stacks of the running ranks now, and what those run that have not started Python."""
+        """Return the current stacks of the running ranks, and the commands of those that have not started Python."""
         running = self._running()
         self._silent = await asyncio.to_thread(flight_recordings.ask, self._reports, self._silent)
         try:
-            stacks = await asyncio.to_thread(stack_dumps.of_ranks, running, self._silent)
+            stacks = await asyncio.to_thread(stack_dumps.rank_stacks, running, self._silent)
             self.problem = NO_PY_SPY if stack_dumps.program() is None else ""
         except PermissionError:
             stacks, self.problem = [], NOT_PERMITTED
@@ -164,10 +164,10 @@ class StallWatch:
         stacks = stacks or [stack for stack in flight_recordings.stacks(self._reports) if stack.rank in numbers]
         # Of the nodes of Ray, only the head runs a program.
         own = [rank for rank in running if rank.rank == 0 or self._record.distribution != "ray"]
-        return [*stacks, *await asyncio.to_thread(stack_dumps.in_shells, own)]
+        return [*stacks, *await asyncio.to_thread(stack_dumps.shell_stacks, own)]
 
     def differs(self, now: float) -> bool:
-        """Return whether ranks wait in collectives that never match: no time of waiting ends that."""
+        """Return whether ranks wait in collectives that never match, however long they wait."""
         if self._comparing is not None and self._comparing.done():
             task, self._comparing = self._comparing, None
             return task.result()
@@ -177,7 +177,7 @@ class StallWatch:
         return False
 
     def _compare(self, now: float) -> bool:
-        """Compare the collectives of the ranks, and choose the time for which they may make no progress."""
+        """Compare the collectives of the ranks, and set the limit of time without progress."""
         used = stack_dumps.activity(self._running())
         flight_recordings.ask(self._reports, self._silent)
         found = flight_recordings.read(self._reports)
@@ -202,13 +202,13 @@ class StallWatch:
         stacks = await self.stacks() if raised else []
         busy = {stack.rank for stack in stacks if not stack.is_exiting}
         exits = [stack for stack in stacks if stack.is_exiting and stack.rank in raised and not self.problem]
-        # A large library's end may take as long, but for MPI's, which waits for the others.
+        # Finalizing a large library may take as long; MPI's is known to wait for the other ranks.
         ending, self._ending = self._ending, {each.rank for each in exits}
         exits = [each for each in exits if each.frames or each.uses_mpi or each.rank in ending]
         return [each.rank for each in exits if each.rank not in busy or each.worker in raised[each.rank]]
 
     def close(self) -> None:
-        """End what still reads stacks."""
+        """Cancel the reading of stacks."""
         for task in filter(None, (self._looking, self._comparing)):
             task.cancel()
 
@@ -224,7 +224,7 @@ class StallWatch:
             self._next_comparison = now + min(COMPARE, self._seconds / 2)
 
     def _has_news(self, file: str) -> bool:
-        """Return whether a rank has written, other than that it tries to connect again."""
+        """Return whether a rank has written anything but connection retries."""
         size, before = 0, self._sizes.get(file, 0)
         with contextlib.suppress(OSError):
             size = os.stat(file).st_size
@@ -233,7 +233,7 @@ class StallWatch:
             return size != before
         return not only_retries(tail(file, size - before, size - before))
 
-    def _looked(self, now: float) -> list[Stack]:
+    def _new_stacks(self, now: float) -> list[Stack]:
         """Return the stacks that have just been read."""
         if self._looking is None or not self._looking.done():
             return []
@@ -247,7 +247,7 @@ class StallWatch:
             computes = not _is_idle(earlier, used, now - before)  # a task may take any time, in any thread
         elif len(free) < len(stacks) or not all(stack.computation for stack in free):
             computes = computes and now < self._since + BUSY * self._limit
-        # A silent loop is always at the same line, and calls further collectives; that of a library, other functions.
+        # A silent loop stays at the same line and calls further collectives; a loop of a library calls other functions.
         places = [[each.frames if each.may_wait else each.user or each.frames[:1] for each in stacks], calls]
         if places != self._places or computes:
             self._places, self._places_since = places, now
@@ -255,12 +255,12 @@ class StallWatch:
 
 
 def only_retries(lines: Iterable[str]) -> bool:
-    """Return whether lines of a log say no more than that a rank tries to connect again."""
+    """Return whether all lines of a log are connection retries."""
     return all(_RETRIES.match(line) or signatures.depth(line) > 0 for line in lines)
 
 
 def _is_idle(before: _Used, after: _Used, seconds: float, pid: int = 0) -> bool:
-    """Return whether no process, or not this one, has used anything to speak of between two measurements."""
+    """Return whether the processes, or only this one, used almost nothing between two measurements."""
     pids = {pid} if pid else before.keys() | after.keys()
     cpu = IDLE_CPU * seconds + 1 / TICKS_PER_SECOND  # the time is counted in ticks
     return set() < pids <= before.keys() & after.keys() and all(
@@ -269,7 +269,7 @@ def _is_idle(before: _Used, after: _Used, seconds: float, pid: int = 0) -> bool:
 
 
 def _raised_by(log: str) -> set[int | None]:
-    """Return the workers, None without a launcher, whose exceptions a log has, if it ends with one of them."""
+    """Return the workers (None without a launcher) of the exceptions in a log that ends with an exception."""
     lines = [line for line in tracebacks.last_lines(log) if line.strip()]
     found = tracebacks.of_lines(lines)
     ends = any(lines[-1].strip().endswith(each.lines[-1].strip()) for each in found)

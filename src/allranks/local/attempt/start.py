@@ -24,13 +24,13 @@ from allranks.plan.graph import Step
 
 @dataclass(frozen=True)
 class Start:
-    """What is started for an attempt.
+    """The plan of an attempt's start.
 
     launching: the programs on each instance
-    log:       of the launcher's own programs
-    folder:    for the launcher's own files
-    specs:     of each instance
-    agents:    for each instance, the name of its agent
+    log:       the log of the launcher's own programs
+    folder:    the folder for the launcher's own files
+    specs:     the configuration of each instance
+    agents:    the name of each instance's agent
     """
 
     launching: LaunchedPrograms
@@ -51,9 +51,9 @@ def plan_start(
     specs: Sequence[InstanceSpec],
     fork_server: ForkServerSpec | None,
 ) -> Start:
-    """Return what starts the ranks of an attempt.
+    """Plan the start of an attempt's ranks.
 
-    variables: for each instance, the variables that every process on it needs
+    variables: the variables that every process on an instance needs, for each instance
     """
     folder = Path(record.folder)
     programs = tuple(rank.program for rank in ranks)
@@ -71,7 +71,7 @@ def plan_start(
 
 
 def _with_path(program: Program, folder: str) -> Program:
-    """Return a program that finds the programs of a folder first."""
+    """Return a program with a folder at the front of its PATH."""
     path = os.pathsep.join((folder, program.environment["PATH"]))
     return replace(program, environment={**program.environment, "PATH": path})
 
@@ -79,13 +79,13 @@ def _with_path(program: Program, folder: str) -> Program:
 def instance_specs(
     step: Step,
     instances: Sequence[Instance],
-    places: Sequence[tuple[TemporaryFolder, tuple[str, ...]]],
+    folders: Sequence[tuple[TemporaryFolder, tuple[str, ...]]],
     ports: Sequence[Ports],
     root: Path | None,
 ) -> list[InstanceSpec]:
     """Return the configuration of each instance of a step.
 
-    places: for each instance its temporary folder, and the paths of this machine that stay visible in it
+    folders: the temporary folder of each instance, and the paths of this machine that stay visible in it
     root:   the root filesystem of their container; None for that of this machine
     """
     driver = tuple(
@@ -105,5 +105,5 @@ def instance_specs(
             str(root or ""),
             driver,
         )
-        for instance, (folder, keep), instance_ports in zip(instances, places, ports, strict=True)
+        for instance, (folder, keep), instance_ports in zip(instances, folders, ports, strict=True)
     ]

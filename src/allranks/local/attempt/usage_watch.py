@@ -15,14 +15,14 @@ from allranks.local.launchers.launching import rank_name
 from allranks.text import in_bytes
 
 NEARLY_FULL = 0.9
-"""Share of the memory from which it is reported as nearly used up."""
+"""Share of the memory from which its use is reported as high."""
 
 
 @dataclass(eq=False)
 class UsageWatch:
     """The resource usage of one attempt.
 
-    size_name: the Azure size of the instances; "" if it is not known
+    size_name: the Azure size of the instances; "" if unknown
     """
 
     record: StepRecord
@@ -35,15 +35,15 @@ class UsageWatch:
         self._ended: dict[int, float] = defaultdict(float)
         self._noted: set[str] = set()
 
-    def ended(self, rank: RankRecord, event: Event) -> None:
-        """Record what a rank, or a forked process of it, has used."""
+    def add_end(self, rank: RankRecord, event: Event) -> None:
+        """Record the resource usage of a rank that has ended, or of a forked process of it."""
         if event.cpu is not None:
             self._ended[rank.rank] = round(self._ended[rank.rank] + event.cpu, 3)
             rank.cpu_seconds = max(rank.cpu_seconds or 0.0, self._ended[rank.rank])
         if rank.rank not in self._last:  # no sample
             rank.peak_memory = max(rank.peak_memory or 0, event.memory or 0)
 
-    def sampled(self, event: Event) -> None:
+    def sample(self, event: Event) -> None:
         """Record a sample, or the failure to sample, that an agent has reported."""
         if event.kind == "usage_failed":
             self._note("failed", f"resource usage is not measured: {event.reason}")

@@ -1,1 +1,1 @@
-"""The data of a run that is not on this machine: download it into a cache, upload outputs; and samples of data."""
+"""Remote data of a run: download it into a cache, upload outputs, and make samples of data."""

@@ -1,11 +1,11 @@
-"""This user's cache of downloaded data: ``~/.cache/allranks/data/KEY-VERSION/``, of which each is a file or a folder.
+"""This user's cache of downloaded files and folders, ``~/.cache/allranks/data/KEY-VERSION/``, with in each:
 
-    content/    what was downloaded, read-only
-    entry.json  the URI without secrets, and of each file its size, version and checksum. It is written last
-    partial/    what has arrived of a download that was cut off; the next one continues from there
+    content/    the downloaded file or folder, read-only
+    entry.json  the URI without secrets, and the size, version and checksum of each file. It is written last
+    partial/    the received part of an interrupted download, which the next download continues
     lock        held by the process that downloads
 
-Nothing is removed from it, as from the cache of Hugging Face: a user removes what is no longer needed.
+Nothing is removed automatically, as in Hugging Face's cache: users remove what they no longer need.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from allranks.text import count, in_bytes
 _ENTRY, _CONTENT, _PARTIAL = "entry.json", "content", "partial"
 _PART = ".allranks-part"
 _BLOCK = 1 << 22
-"""Bytes of one request: with `_AT_ONCE`, a bound on memory."""
+"""Bytes per request. With `_AT_ONCE`, it bounds the memory in use."""
 
 _AT_ONCE = 8
 _TRIES = 5
-"""How many requests in a row may fail before the download does."""
+"""Number of consecutive failed requests after which the download fails."""
 
 _SIGNED = re.compile(r"[?&](?:sig|(?:X-(?:Amz|Goog)-)?Signature)=", re.IGNORECASE)
 
 
 @contextlib.contextmanager
-def _shown(uri: str, size: int) -> Iterator[Callable[[int], object]]:
-    """Show a download of so many bytes on standard error: as a bar on a terminal, else as a line. The block calls the
-    function with what has arrived."""
+def _progress(uri: str, size: int) -> Iterator[Callable[[int], object]]:
+    """Show the progress of a download of `size` bytes on standard error, as a bar on a terminal, else as a line. Yield
+    a function that the caller calls with the number of bytes received."""
     # Only a download shows its progress.
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
@@ -66,10 +66,10 @@ def _shown(uri: str, size: int) -> Iterator[Callable[[int], object]]:
 
 @dataclass(frozen=True)
 class Copy:
-    """This machine's copy of what a URI names.
+    """The local copy of a remote file or folder.
 
-    text:     the URI without secrets, the size and the checksum
-    suffixes: how many files of each suffix a folder has, also those that were not chosen
+    text:     a description: the URI without secrets, the size and the checksum
+    suffixes: the number of files of a folder by suffix, including those that were not chosen
     """
 
     path: Path
@@ -77,25 +77,25 @@ class Copy:
     suffixes: Mapping[str, int]
 
 
-def copy_of(
+def local_copy(
     uri: str,
     kind: str,
     *,
     offline: bool = False,
     part: str = "",
-    chosen: Callable[[Sequence[str]], Sequence[str]] = list,
+    choose: Callable[[Sequence[str]], Sequence[str]] = list,
 ) -> Copy:
-    """Return the copy of what a URI names, which is downloaded unless the same version is in the cache.
+    """Return the local copy of a remote file or folder. Download it unless the same version is in the cache.
 
     kind:    the type of the port
-    offline: whether to use the last copy without asking the service. It is also used if the service does not answer
-    part:    what part of a folder is downloaded, as text; "" for all of it
-    chosen:  returns the files of that part
+    offline: whether to use the last copy without a request to the service. Used also if the service does not answer
+    part:    a description of the part of a folder to download; "" for all of it
+    choose:  returns the files of that part
 
     Raise StorageError.
     """
     root = cache_folder("data")
-    key = hashlib.sha256(_unsigned(uri).encode()).hexdigest()[:16]
+    key = hashlib.sha256(_without_signature(uri).encode()).hexdigest()[:16]
     note = ""
     remote = None
     suffixes: Mapping[str, int] = {}
@@ -108,12 +108,12 @@ def copy_of(
             note = f"; the service does not answer ({error.reason}), so this is the last copy"
     if remote is not None and not remote.is_file:
         suffixes = suffixes_of(remote.files)
-        remote = replace(remote, files={name: remote.files[name] for name in chosen(list(remote.files))})
+        remote = replace(remote, files={name: remote.files[name] for name in choose(list(remote.files))})
     folder = root / f"{key}-{remote.digest()}" if remote else _last(root, key, part)
     if folder is None:
         raise StorageError("it is not in the cache, and --offline allows no download", "run it once without --offline")
     if remote is not None:
-        with _locked(folder):
+        with _lock(folder):
             if not (folder / _ENTRY).exists():
                 own = {"uri": redact(uri), "is_file": remote.is_file, "part": part, "suffixes": suffixes}
                 _download(remote, own, uri, folder)
@@ -132,20 +132,20 @@ def _entry(folder: Path) -> dict[str, Any]:
     return entry
 
 
-def _unsigned(uri: str) -> str:
+def _without_signature(uri: str) -> str:
     """Return the URI without a signature, which differs from one day to the next."""
     return uri.partition("?")[0] if _SIGNED.search(uri) else uri
 
 
 def _last(root: Path, key: str, part: str) -> Path | None:
-    """Return the entry of a key, with that part of a folder, that was downloaded last; None if there is none."""
+    """Return the latest entry of a key with that part of a folder; None if there is none."""
     entries = [path.parent for path in root.glob(f"{key}-*/{_ENTRY}")]
     entries = [folder for folder in entries if (entry := _entry(folder))["is_file"] or entry["part"] == part]
     return max(entries, key=lambda folder: (folder / _CONTENT).stat().st_ctime, default=None)
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock(folder: Path) -> Iterator[None]:
     """Hold the lock of an entry, which one process downloads at a time."""
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -157,9 +157,9 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _download(remote: Remote, entry: dict[str, Any], uri: str, folder: Path) -> None:
-    """Download into an entry. Raise StorageError, with what has arrived in its `partial`.
+    """Download into an entry. Raise StorageError on failure, and leave the received data in `partial`.
 
-    entry: what is written into its file, besides the files
+    entry: the fields of its file, except the list of files
     """
     partial, content = folder / _PARTIAL, folder / _CONTENT
     if content.exists():  # the process was killed before the entry was written
@@ -171,11 +171,11 @@ def _download(remote: Remote, entry: dict[str, Any], uri: str, folder: Path) -> 
     stop = threading.Event()
     try:
         with (
-            _shown(redact(uri), remote.size) as advance,
+            _progress(redact(uri), remote.size) as advance,
             ThreadPoolExecutor(min(_AT_ONCE, len(remote.files) or 1)) as pool,
         ):
             tasks = {
-                name: pool.submit(_arrive, remote.system, file, partial / name, advance, stop)
+                name: pool.submit(_download_file, remote.system, file, partial / name, advance, stop)
                 for name, file in remote.files.items()
             }
             try:
@@ -187,7 +187,7 @@ def _download(remote: Remote, entry: dict[str, Any], uri: str, folder: Path) -> 
     except (file_tree.StoppedError, StorageError):
         raise
     except Exception as error:
-        raise storage.explained(error, uri) from error
+        raise storage.storage_error(error, uri) from error
     for file in files.values():
         file.pop("path")
     size = sum(file["size"] for file in files.values())
@@ -196,10 +196,10 @@ def _download(remote: Remote, entry: dict[str, Any], uri: str, folder: Path) -> 
     (folder / f"{_ENTRY}.new").rename(folder / _ENTRY)
 
 
-def _arrive(
+def _download_file(
     system: Any, file: RemoteFile, target: Path, advance: Callable[[int], object], stop: threading.Event
 ) -> dict[str, Any]:
-    """Download one file, from where an earlier download was cut off. Return its size and its checksum."""
+    """Download one file, or the rest of an interrupted download. Return its size and its checksum."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}{_PART}")
     if target.exists():
@@ -216,7 +216,7 @@ def _arrive(
             error: Exception = StorageError(f"{target.name} ended after {sink.tell()} of {file.size} bytes")
             try:
                 with system.open(file.path, "rb", block_size=_BLOCK, cache_type="none") as source:
-                    if sink.tell() and not _sought(source, sink.tell()):
+                    if sink.tell() and not _seek(source, sink.tell()):
                         sha256 = hashlib.sha256()
                         advance(-sink.tell())
                         sink.truncate(0)
@@ -232,14 +232,14 @@ def _arrive(
             except Exception as cut:
                 error = cut
             failures, most = (0, sink.tell()) if sink.tell() > most else (failures + 1, most)
-            size = max(size >> 1, _BLOCK >> 6)  # the block that was cut off is lost
+            size = max(size >> 1, _BLOCK >> 6)  # the interrupted block is lost
             if failures > _TRIES:
                 raise error
             stop.wait(min(0.1 * 2**failures, 5) if failures else 0)
         size = sink.tell()
     if size != (file.size or size):
         part.unlink()
-        raise StorageError(f"what arrived of {target.name} has {size} bytes, not {file.size}", "run it again")
+        raise StorageError(f"the download of {target.name} has {size} bytes, not {file.size}", "run it again")
     is_in_parts = size > _BLOCK or requests != 1  # which may be of two versions
     if is_in_parts and storage.remote_file(system.info(file.path)).version != file.version:
         part.unlink()
@@ -249,8 +249,8 @@ def _arrive(
     return {"size": size, "sha256": sha256.hexdigest()}
 
 
-def _sought(source: Any, offset: int) -> bool:
-    """Go on at an offset. Return False if the service cannot."""
+def _seek(source: Any, offset: int) -> bool:
+    """Seek to an offset. Return False if the service does not support it."""
     try:
         source.seek(offset)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Give a plan's inputs paths on this machine: of copies of remote data, and of samples."""
+"""Replace the remote data of a plan's inputs by local copies and samples."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from allranks.secrets import redact
 from allranks.workspace import Workspace
 
 _SAMPLED = frozenset({"uri_file", "uri_folder", "mltable"})
-"""Types of ports of which a sample is of use. A model is not."""
+"""Types of ports that can be sampled. A sample of a model would be useless."""
 
 
-def provided(plan: Plan, workspace: Workspace, *, offline: bool = False, sample: str = "") -> tuple[Plan, list[str]]:
-    """Return the plan with paths on this machine in place of URIs, and a line for each input that is a copy or a
-    sample.
+def fetch_data(plan: Plan, workspace: Workspace, *, offline: bool = False, sample: str = "") -> tuple[Plan, list[str]]:
+    """Fetch the remote data of a plan, and make samples. Return the plan with paths on this machine in place of URIs,
+    and a line for each input that is a copy or a sample.
 
-    offline: whether data comes from the cache only
-    sample:  how much of the data the run gets, such as 1% or 1000; "": what the plan says, else all of it
+    offline: whether to use data in the cache only
+    sample:  the amount of data for the run, such as 1% or 1000; "": the amount in the plan, by default all
 
-    Raise InputError, with a problem for each input that cannot be provided.
+    Raise InputError with a problem for each input that is not available.
     """
     samples.parse(sample)
     problems: list[Problem] = []
@@ -56,7 +56,7 @@ def provided(plan: Plan, workspace: Workspace, *, offline: bool = False, sample:
             notes += [f"input {port.name}: {local.note}"] if local.note else []
     if problems:
         raise InputError.of(with_key_lines(problems, plan.source))
-    return _replaced(plan, found), notes
+    return _replace(plan, found), notes
 
 
 def _local(
@@ -75,18 +75,18 @@ def _local(
         return value
     path, parts, before = FilePath(source), [], None
     if is_downloadable(source):
-        choose = partial(samples.chosen, sample=amount) if amount else list
-        copy = cache.copy_of(source, value.type or kind, offline=offline, part=text, chosen=choose)
+        choose = partial(samples.choose, sample=amount) if amount else list
+        copy = cache.local_copy(source, value.type or kind, offline=offline, part=text, choose=choose)
         path, parts, before = copy.path, [copy.text], copy.suffixes
     if amount:
-        path, what = samples.of_path(path, amount, workspace.root / "samples", before)
+        path, what = samples.make(path, amount, workspace.root / "samples", before)
         parts.append(what)
     # The copy is found again without a signature.
     return Path(str(path), value.type, redact(source), text, "; ".join(parts))
 
 
 def _data(plan: Plan) -> Iterator[tuple[str, Input, Path]]:
-    """Yield the data that inputs name, with the place of each and its port."""
+    """Yield the data of all inputs, each with its location for messages and its port."""
     scope = of_plan(plan)
     places = [(scope.key(None, f"inputs.{port.name}"), port) for port in plan.graph.inputs]
     for path, node, _ in walk(plan.graph):
@@ -96,15 +96,15 @@ def _data(plan: Plan) -> Iterator[tuple[str, Input, Path]]:
             yield where, port, port.value
 
 
-def _replaced(value: Any, found: Mapping[str, Path]) -> Any:
-    """Return a plan, or a part of one, with other data."""
+def _replace(value: Any, paths: Mapping[str, Path]) -> Any:
+    """Return a plan, or a part of one, with its data replaced. paths: the new path of each old one"""
     if isinstance(value, Path):
-        return found.get(value.path, value)
+        return paths.get(value.path, value)
     if isinstance(value, tuple):
-        items = tuple(_replaced(item, found) for item in value)
+        items = tuple(_replace(item, paths) for item in value)
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     if not is_dataclass(value) or isinstance(value, type):
         return value
     old = {each.name: getattr(value, each.name) for each in fields(value)}
-    changes = {name: new for name, part in old.items() if (new := _replaced(part, found)) is not part}
+    changes = {name: new for name, part in old.items() if (new := _replace(part, paths)) is not part}
     return replace(value, **changes) if changes else value

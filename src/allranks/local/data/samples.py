@@ -1,7 +1,7 @@
 """Samples of data, so that a first try takes seconds: files of a folder and rows of tables, evenly spaced.
 
-The same data and the same sample give the same files. A folder keeps at least one file of each suffix. Of tables that
-are too few for that, and of a table on its own, rows are kept, the header too.
+Sampling is deterministic. A folder keeps at least one file of each suffix. A single table, and tables that are too few
+to choose from, are sampled by row and keep their header.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _TABLES = frozenset((*_WITH_HEADER, *_LINES, _PARQUET))
 
 @dataclass(frozen=True)
 class Sample:
-    """How much of the data is kept. text: as the user wrote it. share: of files or rows, at most 1. most: of them"""
+    """The amount of data to keep. text: as the user wrote it. share: of the files or rows. most: their maximum"""
 
     text: str
     share: float = 1.0
     most: float = math.inf
 
     def size(self, amount: int) -> int:
-        """Return how many of an amount are kept, at least one."""
+        """Return the number of items to keep of `amount`, at least one."""
         return min(amount, max(1, int(min(math.ceil(amount * self.share), self.most))))
 
     def by_suffix(self, suffixes: Mapping[str, int]) -> dict[str, int]:
-        """Return how many files of each suffix of a folder are kept: all the tables that are sampled themselves."""
+        """Return the number of files to keep in a folder, by suffix. Keep all tables that are sampled by row."""
         total = sum(suffixes.values())
         share = min(self.share, self.most / total if total else 1.0)
         kept = {suffix: min(amount, max(1, math.ceil(amount * share))) for suffix, amount in suffixes.items()}
@@ -63,12 +63,12 @@ def parse(text: str) -> Sample | None:
 
 
 def suffixes_of(names: Iterable[str]) -> Counter[str]:
-    """Return how many names have each suffix."""
+    """Return the number of names by suffix."""
     return Counter(PurePosixPath(name).suffix.lower() for name in names)
 
 
-def chosen(names: Sequence[str], sample: Sample) -> list[str]:
-    """Return the files of a folder that are kept. names: of all its files"""
+def choose(names: Sequence[str], sample: Sample) -> list[str]:
+    """Choose the files of a folder to keep. names: the names of all its files"""
     suffixes = suffixes_of(names)
     kept = sample.by_suffix(suffixes)
     seen: Counter[str] = Counter()
@@ -81,11 +81,11 @@ def chosen(names: Sequence[str], sample: Sample) -> list[str]:
     return result
 
 
-def of_path(source: Path, sample: Sample, folder: Path, before: Mapping[str, int] | None = None) -> tuple[Path, str]:
-    """Return a sample of a file or folder, and what it is, as text.
+def make(source: Path, sample: Sample, folder: Path, before: Mapping[str, int] | None = None) -> tuple[Path, str]:
+    """Make a sample of a file or folder. Return its path and a description.
 
-    folder: for samples
-    before: if files of the folder have been chosen already, how many it had of each suffix
+    folder: the folder for samples
+    before: the number of files of the folder by suffix, if some have been chosen already
 
     Raise OSError if something cannot be read or written.
     """
@@ -96,7 +96,7 @@ def of_path(source: Path, sample: Sample, folder: Path, before: Mapping[str, int
     else:
         names = [entry.name for entry in file_tree.entries(source) if entry.kind == file_tree.FILE]
         suffixes, root = Counter(before or suffixes_of(names)), source
-        kept = names if before else chosen(names, sample)
+        kept = names if before else choose(names, sample)
         whole = {suffix for suffix, number in sample.by_suffix(suffixes).items() if number == suffixes[suffix]}
         tables = [name for name in kept if suffixes_of([name]).keys() & _TABLES & whole]
     if find_spec("pyarrow") is None:
@@ -136,16 +136,16 @@ def _sample_table(source: Path, target: Path, sample: Sample) -> None:
         _sample_parquet(source, target, sample)
         return
     has_header = source.suffix.lower() in _WITH_HEADER
-    with _opened(source) as file:
+    with _open(source) as file:
         total = sum(1 for _ in _rows(file, has_header)) - has_header
     number = sample.size(total)
-    with _opened(source) as file, target.open("w", encoding="latin-1", newline="") as sink:
+    with _open(source) as file, target.open("w", encoding="latin-1", newline="") as sink:
         for index, row in enumerate(_rows(file, has_header), -has_header):
             if index < 0 or _is_kept(index, total, number):
                 sink.write(row)
 
 
-def _opened(path: Path) -> IO[str]:
+def _open(path: Path) -> IO[str]:
     return path.open(encoding="latin-1", newline="")  # each byte is a character, whatever the encoding is
 
 

@@ -1,4 +1,4 @@
-"""Storage services, by way of fsspec: list, read and write what a URI names, with the user's own credentials.
+"""Access storage services through fsspec with the user's own credentials: list, read and write remote files.
 
 The credentials are those that the service's library finds: environment variables, files of the command lines, managed
 identities, a signature in the URI.
@@ -20,11 +20,11 @@ from typing import Any
 from allranks.plan.file_tree import Stop, StoppedError, check
 from allranks.secrets import redact
 
-# What it logs of a missing login is in its error too. Handlers of the user's own still get it.
+# Its errors contain what it logs about a missing login. The user's own handlers still get the log.
 logging.getLogger("azure").addHandler(logging.NullHandler())
 
 MARKER = "_SUCCESS"
-"""The empty object that is written last into an uploaded folder, as Spark does: a folder without it is not whole."""
+"""The empty object that is written last into an uploaded folder, as by Spark: a folder without it is incomplete."""
 
 _AZURE = "set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and log in: az login"
 _AWS = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
@@ -35,10 +35,10 @@ _SERVICES = {
     ("gs", "gcs"): ("gs", "log in: gcloud auth application-default login"),
     ("hf",): ("hf", "log in: hf auth login"),
 }
-"""By the schemes of their URIs: the extra of allranks with the library, and where the library finds credentials."""
+"""By URI scheme: the extra of allranks that installs the library, and the credentials that the library needs."""
 
 _VERSIONS = ("ETag", "etag", "md5Hash", "blob_id", "Last-Modified", "LastModified", "last_modified", "updated", "mtime")
-"""What the libraries say of a file that changes with its content, the best first."""
+"""Fields of a library's file information that change with the content, in order of preference."""
 
 _BLOB = re.compile(
     r"https://(?P<account>[^/.]+)\.blob\.core\.windows\.net/(?P<container>[^/?]+)/?(?P<path>[^?]*)\??(?P<token>.*)"
@@ -51,10 +51,10 @@ _DENIED = re.compile(r"\b(?:forbidden|unauthorized|access ?denied|authentication
 
 
 class StorageError(OSError):
-    """A service cannot be used, or lacks what was asked for.
+    """A service cannot be used, or the requested data do not exist.
 
-    reason: what happened, without secrets
-    fix:    what the user can do about it; "" if that is not known
+    reason: the cause, without secrets
+    fix:    advice for the user; "" if unknown
     """
 
     def __init__(self, reason: str, fix: str = "") -> None:
@@ -68,8 +68,8 @@ class RemoteFile:
     """A file of a service.
 
     path:    as the service's library names it
-    size:    in bytes; None if the service does not say it
-    version: changes with the content; "" if the service does not say it
+    size:    in bytes; None if the service does not report it
+    version: changes with the content; "" if the service does not report it
     """
 
     path: str
@@ -79,10 +79,10 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Remote:
-    """What a URI names.
+    """A remote file or folder.
 
     is_file: whether it is one file, which is then the only one of `files`
-    files:   by path relative to the folder, sorted
+    files:   the files by path relative to the folder, sorted
     """
 
     system: Any
@@ -91,7 +91,7 @@ class Remote:
 
     @property
     def size(self) -> int:
-        """The bytes of the files whose size is known."""
+        """The total bytes of the files of known size."""
         return sum(file.size or 0 for file in self.files.values())
 
     def digest(self) -> str:
@@ -101,45 +101,44 @@ class Remote:
 
 
 def find(uri: str, kind: str) -> Remote:
-    """Return what a URI names. kind: the type of the port. Raise StorageError."""
+    """Find the remote file or folder of a URI. kind: the type of the port. Raise StorageError on failure."""
     try:
-        with _explained(uri):
-            return _found(uri, kind)
+        with _converted_errors(uri):
+            return _find(uri, kind)
     except StorageError as error:
         if "DefaultAzureCredential" not in error.reason:
             raise
         login = error
-    try:  # no one is logged in, but the container may be public
-        with _explained(uri):
-            return _found(uri, kind, anon=True)
+    try:  # without a login, the container may be public
+        with _converted_errors(uri):
+            return _find(uri, kind, anon=True)
     except StorageError as error:
         raise (login if error.fix else error) from None
 
 
-def _found(uri: str, kind: str, **options: Any) -> Remote:
-    system, path = _opened(uri, is_folder=kind != "uri_file", **options)
-    if hasattr(system, "service_client"):  # adlfs has no option for these: by default, an account that is not reached
-        config = system.service_client._config  # or a login that is missing is tried again for minutes
+def _find(uri: str, kind: str, **options: Any) -> Remote:
+    system, path = _open(uri, is_folder=kind != "uri_file", **options)
+    if hasattr(system, "service_client"):  # adlfs has no options for these: by default, it retries for minutes if an
+        config = system.service_client._config  # account cannot be reached or a login is missing
         config.transport.connection_config.timeout = _CONNECTION_TIMEOUT
         config.retry_policy.connect_retries = 1
         config.retry_policy.initial_backoff, config.retry_policy.increment_base = 0.5, 0
         config.retry_policy.random_jitter_range = 0
     info = system.info(path) if kind == "uri_file" or not system.isdir(path) else None
     if info is None or info["type"] == "directory":
-        return Remote(system, False, _listed(system, path))
+        return Remote(system, False, _list(system, path))
     name = PurePosixPath(path.partition("?")[0]).name or "data"
     return Remote(system, True, {name: remote_file(info)})
 
 
 def upload(source: Path, uri: str, stop: Stop | None = None) -> None:
-    """Upload a file or folder. An object exists when all of it has been sent; a folder has its `MARKER` when it is
-    whole.
+    """Upload a file or folder. An object appears only when it is complete. A complete folder contains `MARKER`.
 
     Raise StorageError, OSError, or StoppedError once `stop` is set.
     """
     try:
-        with _explained(uri):
-            system, path = _opened(uri)
+        with _converted_errors(uri):
+            system, path = _open(uri)
             if source.is_file():
                 system.put_file(str(source), path)
                 return
@@ -155,24 +154,24 @@ def upload(source: Path, uri: str, stop: Stop | None = None) -> None:
         raise StorageError(f"{redact(uri)}: {error.reason}{fix}") from error
 
 
-def _opened(uri: str, *, is_folder: bool = True, **options: Any) -> tuple[Any, str]:
+def _open(uri: str, *, is_folder: bool = True, **options: Any) -> tuple[Any, str]:
     """Return the file system of a URI, and the path in it.
 
-    is_folder: whether it names a folder
-    options:   of the file system
+    is_folder: whether the URI names a folder
+    options:   options of the file system
     """
     import fsspec  # 0.1 s
 
     scheme, _, rest = uri.partition("://")
     options |= {"skip_instance_cache": True, "use_listings_cache": False}
     if is_folder and (blob := _BLOB.fullmatch(uri)):
-        # A container behind https has no folders, but the same container has some.
+        # https cannot list the folders of a container; Azure's own scheme can.
         scheme, rest = "abfss", f"{blob['container']}@{blob['account']}.dfs.core.windows.net/{blob['path']}"
         options["sas_token"] = blob["token"] or None
     if scheme in ("abfs", "abfss", "az", "wasb", "wasbs"):
-        # The scheme that fsspec knows without adlfs, and then says that adlfs is missing.
+        # fsspec knows this scheme without adlfs, and reports that adlfs is missing.
         scheme, rest = "abfs", rest.replace(".blob.core.windows.net", ".dfs.core.windows.net", 1)
-        options["assume_container_exists"] = True  # else it warns of one that it cannot ask for
+        options["assume_container_exists"] = True  # else it warns if it may not query the container
     elif scheme in ("http", "https"):
         from aiohttp import ClientTimeout  # 0.2 s
 
@@ -183,7 +182,7 @@ def _opened(uri: str, *, is_folder: bool = True, **options: Any) -> tuple[Any, s
     return fsspec.core.url_to_fs(f"{scheme}://{rest}", **options)  # type: ignore[no-any-return]
 
 
-def _listed(system: Any, path: str) -> dict[str, RemoteFile]:
+def _list(system: Any, path: str) -> dict[str, RemoteFile]:
     root = path.rstrip("/")
     files: dict[str, RemoteFile] = {}
     for name, info in sorted(system.find(root, detail=True).items()):
@@ -204,23 +203,23 @@ def remote_file(info: Mapping[str, Any]) -> RemoteFile:
 
 
 @contextlib.contextmanager
-def _explained(uri: str) -> Iterator[None]:
-    """Raise StorageError for whatever a library raises about a URI."""
+def _converted_errors(uri: str) -> Iterator[None]:
+    """Raise StorageError for every exception of a library about a URI."""
     try:
         yield
     except (StorageError, StoppedError):
         raise
     except Exception as error:
-        raise explained(error, uri) from error
+        raise storage_error(error, uri) from error
 
 
-def explained(error: Exception, uri: str) -> StorageError:
-    """Return the error of a library as one with a reason and a fix."""
+def storage_error(error: Exception, uri: str) -> StorageError:
+    """Convert a library's exception to a StorageError with a reason and a fix."""
     scheme = uri.partition("://")[0]
     extra, login = next(value for schemes, value in _SERVICES.items() if scheme in schemes)
     if isinstance(error, ImportError):
         extra = "azure-storage" if "adlfs" in str(error) else extra  # which reads folders behind https
-        return StorageError(f"no package here reads {scheme}://", f'pip install "allranks[{extra}]"')
+        return StorageError(f"no installed package reads {scheme}://", f'pip install "allranks[{extra}]"')
     causes = [error, error.__cause__ or error.__context__ or error]
     statuses = {getattr(cause, "status", None) or getattr(cause, "status_code", None) for cause in causes}
     text = " ".join(redact(str(causes[-1])).split())[:300] or type(causes[-1]).__name__

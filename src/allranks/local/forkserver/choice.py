@@ -20,10 +20,10 @@ from allranks.local.scope import Scope
 from allranks.plan.graph import Graph, Step
 
 SHOW_IMPORTS = frozenset({"PYTHONPROFILEIMPORTTIME", "PYTHONVERBOSE"})
-"""Variables with which Python shows its imports."""
+"""Variables that make Python report its imports."""
 
 GPUS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
-"""Which GPUs a process sees. A rank reads them later, so a fork server has only those that hide all."""
+"""Variables that select the GPUs of a process. Ranks read them later; a fork server gets only values that hide all."""
 
 
 @dataclass(eq=False)
@@ -32,7 +32,7 @@ class ForkServers:
 
     source: the pipeline's file
     tracks: returns whether a step has an MLflow run
-    cold:   returns whether all programs of a step are executed
+    cold:   returns whether the programs of a step start as new processes
     """
 
     supervisor: Supervisor
@@ -71,7 +71,7 @@ class ForkServers:
         programs = starts(step.command)
         if not programs or isinstance(distribution, Ray):
             return None
-        interpreter = interpreters.of_environment(step.environment, self.source)
+        interpreter = interpreters.find(step.environment, self.source)
         ranks = DISTRIBUTIONS[distribution.type].module.processes(distribution, step.instance_count)
         is_mpi = isinstance(distribution, Mpi)
         machine = rank_environment.machine_variables(os.environ, interpreter, len(ranks), mpirun=is_mpi)
@@ -92,7 +92,7 @@ class ForkServers:
         if not modules:
             return None
         variables = {name: text for name, text in environment.items() if name not in GPUS or _hides_all(text)}
-        return self._shared(ForkServerSpec(str(interpreter), tuple(sorted(variables.items())), modules))
+        return self._find_shared(ForkServerSpec(str(interpreter), tuple(sorted(variables.items())), modules))
 
     def _modules_of(self, step: Step, start: Start, python_path: Sequence[str], *, sees_gpus: bool) -> tuple[str, ...]:
         folder, tracked = step.code.folder if step.code else os.devnull, self.tracks(step)
@@ -101,7 +101,7 @@ class ForkServers:
             self._modules[key] = modules_of(start, folder, python_path, sees_gpus=sees_gpus, tracked=tracked)
         return self._modules[key]
 
-    def _shared(self, spec: ForkServerSpec) -> ForkServerSpec:
+    def _find_shared(self, spec: ForkServerSpec) -> ForkServerSpec:
         """Return an earlier spec that has more modules, or else this one."""
         for other in self._specs:
             same = (other.interpreter, other.environment) == (spec.interpreter, spec.environment)
@@ -118,7 +118,7 @@ class ForkServers:
                 if isinstance(node, Step):
                     for name in graph.needs(node):
                         followers.setdefault(name, []).append(node)
-            self._followers[id(graph)] = graph, followers  # the graph too, so that its id stays its own
+            self._followers[id(graph)] = graph, followers  # the graph too, so that no other one gets its id
         return followers
 
 

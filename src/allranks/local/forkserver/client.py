@@ -1,4 +1,4 @@
-"""The fork servers of a run, as its supervisor sees them."""
+"""The supervisor's handles of a run's fork servers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST = 3
 MESSAGES = 1 << 16
 """Bytes to receive at once."""
 
-# The package is found by its path alone, so that the folder that contains it is not searched by the imports of others.
+# The package is found by its path only, so that other imports do not search the folder that contains it.
 _BOOT = """
 import sys, types
 source, *arguments = sys.argv[1:]
@@ -34,13 +34,13 @@ main(*arguments)
 class ForkServer:
     """A fork server's process. It imports while the supervisor continues.
 
-    usable: whether it forks agents, or will when it has imported its modules
+    usable: whether it forks agents, now or after it has imported its modules
     """
 
     def __init__(self, spec: Mapping[str, Any], isolation: str, log: ProcessLog) -> None:
         """Start the process.
 
-        spec:      as of `supervisor.ForkServerSpec`
+        spec:      the fields of `supervisor.ForkServerSpec`
         isolation: ``MODULE:CLASS``
 
         Raise OSError if its interpreter cannot be started.
@@ -58,9 +58,9 @@ class ForkServer:
     def fork(self, agent: AgentProcess, events: int, network: int | None) -> None:
         """Request a fork of the agent. The process reads requests when it has imported its modules.
 
-        events, network: descriptors for it
+        events, network: descriptors that the agent gets
 
-        Raise OSError if the process has ended, or too many requests wait: the kernel limits the descriptors on the way.
+        Raise OSError if the process has ended, or too many requests wait: the kernel limits descriptors in transit.
         """
         shared = {"control": agent.listen, "events": events, "network": network, "log": self._log.descriptor}
         sent = {name: descriptor for name, descriptor in shared.items() if descriptor not in (None, -1)}
@@ -76,7 +76,7 @@ class ForkServer:
         forked: called with an agent and its process id
         ended:  called with the process id and the status of an agent that has ended
         """
-        data = _received(self.connection)
+        data = _receive_message(self.connection)
         if not data:
             lost, self._forking = list(self._forking.values()), {}
             self._log.write("fork server ended", fork_server=self.pid)
@@ -108,7 +108,7 @@ class ForkServer:
         self.connection.close()
 
 
-def _received(connection: socket.socket) -> bytes:
+def _receive_message(connection: socket.socket) -> bytes:
     """Return the next message of a fork server; b"" if it has ended."""
     try:
         return connection.recv(MESSAGES)
@@ -140,7 +140,7 @@ def _spawn(spec: Mapping[str, Any], connection: int) -> int:
 
 
 class ForkServers:
-    """The fork servers of a run, by their specs. The arguments are those of a fork server."""
+    """The fork servers of a run, by their specs. The arguments are those of `ForkServer`."""
 
     def __init__(self, isolation: str, log: ProcessLog) -> None:
         self._isolation = isolation
@@ -148,14 +148,14 @@ class ForkServers:
         self._by_spec: dict[str, ForkServer] = {}
 
     def get(self, spec: Mapping[str, Any]) -> ForkServer | None:
-        """Return the fork server of a spec; start it if there is none yet. None if it cannot be used."""
+        """Return the fork server of a spec, and start it if necessary. Return None if it cannot be used."""
         key = json.dumps([spec["interpreter"], spec["environment"], spec["modules"]])
         fork_server = self._by_spec.pop(key, None)
         if fork_server is None:
             self._make_room()
             try:
                 fork_server = ForkServer(spec, self._isolation, self._log)
-            except OSError as error:  # no such interpreter: the ranks' logs say so
+            except OSError as error:  # no such interpreter: the ranks' logs contain the error
                 self._log.write("fork server failed to start", "warning", reason=str(error))
                 return None
         self._by_spec[key] = fork_server  # the last one used is the last one

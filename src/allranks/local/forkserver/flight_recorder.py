@@ -21,7 +21,7 @@ REQUEST, RECORDING, STACK = ".request", ".recording", ".stack"
 rank."""
 
 _paths: dict[str, Any] = {}
-"""Of this process, without the suffix, each with torch's function that dumps the recording."""
+"""The paths of this process's files without the suffix, each with torch's function that dumps the recording."""
 
 
 def install() -> None:
@@ -48,7 +48,7 @@ def save() -> None:
     """Write the recording of this process if it has had a process group. Raise nothing."""
     for path, dump in _paths.items():
         with suppress(Exception):
-            _write(path + RECORDING, _dumped(dump))
+            _write(path + RECORDING, _dump(dump))
 
 
 def _write(path: str, data: bytes) -> None:
@@ -58,7 +58,7 @@ def _write(path: str, data: bytes) -> None:
     os.replace(partial, path)
 
 
-def _dumped(dump: Any) -> Any:
+def _dump(dump: Any) -> Any:
     torch: Any = sys.modules["torch"]
     # To find the lines of generated code, torch would import its compiler, which takes seconds.
     replaced = vars(torch).setdefault("_inductor", _thread)

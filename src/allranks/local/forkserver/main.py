@@ -45,11 +45,11 @@ def serve(connection: socket.socket, modules: tuple[str, ...]) -> None:
     """Import the modules, report whether agents can be forked, and fork them until the supervisor closes the
     connection.
 
-    Messages in both directions are JSON objects. Those of the supervisor ask for an agent: they have the isolation and
-    the index of its instance, and the names of the descriptors that they come with. Ours are `ready`, `unfit` with the
+    Messages in both directions are JSON objects. A message of the supervisor requests an agent: it has the isolation
+    and the index of its instance, and the names of the attached descriptors. The answers are `ready`, `unfit` with the
     reason, `forked` and `failed` with the index, and `ended` with the process id and the status of an agent.
     """
-    preloaded = preload(modules, spared=(connection.fileno(),))
+    preloaded = preload(modules, reserved=(connection.fileno(),))
     if preloaded.unfit:
         _send(connection, event="unfit", reason=preloaded.unfit)
         return

@@ -1,4 +1,4 @@
-"""Which modules are imported ahead of a program: torch, if its code names it, and some that belong to it."""
+"""Choose the modules to import before a program is forked: torch, if its code names it, and some that torch uses."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ MORE = {
     "transformers.trainer": r"\bfrom transformers import\b[^)]*\bTrainer\b",
     "deepspeed.ops.op_builder.all_ops": r"\b(?:from|import)\b[^\n#]*\bdeepspeed\b",
 }
-"""Modules that are imported too for a program whose text matches. A launch of four ranks with a model of Transformers
-takes 7.5 s of CPU time with them, and 21 s with torch alone."""
+"""Further modules to import for a program whose text matches. A launch of four ranks with a model of Transformers
+takes 7.5 s of CPU time with them, and 21 s with torch only."""
 
 LOOK_FOR_GPUS = frozenset({"deepspeed.ops.op_builder.all_ops"})
 """Modules that use a GPU when they are imported. A process that has used one cannot be forked."""
 
 MLFLOW = ("mlflow", "mlflow.store.tracking.sqlalchemy_store", "mlflow.pyfunc")
 USES_MLFLOW = rf"\b(?:import|from) mlflow\b|{RUNTIME}"
-"""Modules for a step with an MLflow run, and what a program contains that uses them."""
+"""Modules for a step with an MLflow run, and the pattern of the programs that use them."""
 
 
 def modules_of(
@@ -42,10 +42,10 @@ def modules_of(
 ) -> tuple[str, ...]:
     """Return the modules to import before a program is forked, in order; none if its code does not name torch.
 
-    The whole script counts, and the top of the program's own modules that it imports.
+    Look for torch in the whole script, and at the top of the program's own modules that it imports.
 
     folder:      the working directory of the program
-    python_path: of its process
+    python_path: the folders in PYTHONPATH of its process
     sees_gpus:   whether its process sees GPUs
     tracked:     whether it has an MLflow run
     """

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 OUTPUT = 1 << 20
-"""Maximum bytes of output of the imports that are repeated in the log of a rank."""
+"""Maximum bytes of the imports' output that is repeated in the log of a rank."""
 
 DRIVER = "/dev/nvidia"
 """Beginning of the files of a GPU's driver. A process that has used a GPU cannot be forked."""
@@ -27,14 +27,14 @@ class Preloaded:
 
     unfit:       why no rank can be forked from it; "" if it can
     modules:     the names of the imported modules
-    environment: with which the process was started
-    read:        the names of the variables that the imports have read, in Python
+    environment: the environment that the process was started with
+    read:        the names of the variables that the imports have read in Python
     descriptors: the descriptors that the imports have opened
-    handlers:    by signal, what Python and the imports have set
+    handlers:    the signal handlers that Python and the imports have set
     mask:        the blocked signals
-    variables:   what the start of the interpreter and the imports have set in the environment; None: removed
-    temporary:   the folder for temporary files, if an import has asked for it
-    output:      what the imports have printed
+    variables:   the changes of the environment by the start of the interpreter and the imports; None: removed
+    temporary:   the folder for temporary files, if an import has requested it
+    output:      the output of the imports
     main:        the variables of a new `__main__`
     """
 
@@ -51,17 +51,17 @@ class Preloaded:
     main: Mapping[str, Any] = field(default_factory=dict)
 
 
-def preload(modules: Sequence[str], spared: Collection[int] = ()) -> Preloaded:
+def preload(modules: Sequence[str], reserved: Collection[int] = ()) -> Preloaded:
     """Import the modules in this process, which has just started. A module that fails to import is left out.
 
     stdin is then empty. The output of the imports is saved and not shown.
 
-    spared: descriptors of the caller
+    reserved: descriptors of the caller, which the imports did not open
     """
     main = {name: value for name, value in vars(sys.modules["__main__"]).items() if name in _MAIN}
     before = _environment_at_start()
     output = _redirect_streams()
-    own = {*_descriptors(), *spared}
+    own = {*_descriptors(), *reserved}
     sys.argv = [""]
     if sys.path and not sys.path[0]:
         del sys.path[0]  # the working directory: a rank has its own, or the folder of its script
@@ -69,10 +69,10 @@ def preload(modules: Sequence[str], spared: Collection[int] = ()) -> Preloaded:
     gc.disable()
     with _recorded_reads() as read:
         for module in modules:
-            with suppress(Exception):  # the rank's own import fails as well, and says why
+            with suppress(Exception):  # the rank's own import fails as well, and reports the error
                 importlib.import_module(module)
     _keep_operators()
-    # What is not collected any more stays in memory that the ranks share. To collect it once takes 0.1 s after torch.
+    # Objects that are no longer collected stay in memory that the ranks share. One collection takes 0.1 s after torch.
     gc.freeze()
     gc.enable()
     sys.stdout.flush()
@@ -94,8 +94,8 @@ def preload(modules: Sequence[str], spared: Collection[int] = ()) -> Preloaded:
 
 
 def _keep_operators() -> None:
-    """Keep a rank from deregistering the operators of torch at its exit, one by one, in memory that ranks share: four
-    ranks take 1.6 s of CPU time, 1.8 s otherwise."""
+    """Prevent ranks from deregistering the operators of torch one by one at exit, in shared memory: four ranks take
+    1.6 s of CPU time, 1.8 s otherwise."""
     for finalizer in list(getattr(weakref.finalize, "_registry", ())):
         registered = finalizer.peek()
         if registered and getattr(registered[1], "__module__", "") == "torch.library":
@@ -107,7 +107,7 @@ _MAIN = ("__name__", "__doc__", "__package__", "__loader__", "__spec__", "__anno
 
 @contextmanager
 def _recorded_reads() -> Iterator[set[str]]:
-    """Yield the names of the variables that are read in the block, of those that are read by name."""
+    """Yield the set of the variables that the block reads by name. It fills during the block."""
     environ: Any = type(os.environ)
     original, read = environ.__getitem__, set()
 
@@ -148,16 +148,16 @@ def _descriptors() -> set[int]:
     return {number for number in numbers if os.path.exists(f"/proc/self/fd/{number}")}
 
 
-def close_all_but(kept: Collection[int]) -> None:
-    """Close all descriptors except those in `kept`."""
+def close_all_but(keep_open: Collection[int]) -> None:
+    """Close all descriptors except those in `keep_open`."""
     for number in map(int, os.listdir("/proc/self/fd")):
-        if number not in kept:
+        if number not in keep_open:
             with suppress(OSError):  # the descriptor of the listing itself
                 os.close(number)
 
 
 def _unfit() -> str:
-    """Return why this process cannot be forked; "" if it can."""
+    """Return the reason why this process cannot be forked; "" if it can."""
     threads = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
     if threads:
         return f"an import has started the thread {threads[0]}, which a forked process would lack"

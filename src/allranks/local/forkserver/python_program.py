@@ -1,5 +1,5 @@
-"""Run a Python program in a forked process as the interpreter runs it, and end the process as the interpreter ends, but
-without its finalisation.
+"""Run a Python program in a forked process as the interpreter would, and end the process as the interpreter would, but
+without its finalization.
 
 The destructors of C++ libraries would write to memory that the ranks still share, and libtorch's race with the threads
 of gloo (`terminate called without an active exception`).
@@ -29,14 +29,14 @@ from allranks.local.forkserver.preloaded import Preloaded
 from allranks.local.forkserver.request import Request
 
 INTERRUPTED = -int(signal.SIGINT)
-"""The code of a program that a KeyboardInterrupt has ended: Python then ends itself by the signal."""
+"""The exit code of a program that ended with KeyboardInterrupt: Python then ends itself with the signal."""
 
 
 @dataclass(frozen=True)
 class PythonCommand:
     """A Python program of this interpreter.
 
-    module:      of `python -m`; "" for a script
+    module:      the module of `python -m`; "" for a script
     arguments:   sys.argv
     search_path: sys.path[0]
     code:        the compiled script
@@ -70,12 +70,12 @@ class PythonCommand:
 
 
 def resolve(request: Request, preloaded: Preloaded) -> PythonCommand | None:
-    """Return the command of a request; None if only a new interpreter can run it. This process must have its working
-    directory."""
+    """Return the command of a request; None if only a new interpreter can run it. The working directory must be set to
+    that of the request."""
     script = request.script
     if request.module:
         command = PythonCommand(request.module, ["-m", *request.arguments], os.getcwd(), None)
-    elif os.path.isfile(script) and (code := _compiled(os.path.join(os.getcwd(), script))):
+    elif os.path.isfile(script) and (code := _compile(os.path.join(os.getcwd(), script))):
         command = PythonCommand("", [script, *request.arguments], os.path.dirname(os.path.realpath(script)), code)
     else:
         return None
@@ -93,7 +93,7 @@ def _hides_imported(folder: str, preloaded: Preloaded) -> bool:
         )
 
 
-def _compiled(file: str) -> CodeType | None:
+def _compile(file: str) -> CodeType | None:
     """Return the code of a script; None if it does not compile: a new interpreter then reports the error."""
     try:
         with open(file, "rb") as stream:
@@ -112,7 +112,7 @@ def _run_script(code: CodeType) -> None:
 
 
 def _record(error: BaseException) -> None:
-    """Report the exception that ended the program, also of a script that knows nothing of this package."""
+    """Report the exception that ended the program, even if the script does not use this package."""
     if not isinstance(error, (SystemExit, KeyboardInterrupt)) or isinstance(getattr(error, "code", None), str):
         report.append(report.failure_of(error))
 
@@ -158,7 +158,7 @@ FLUSH_FAILED = 120
 def leave(code: int, preloaded: Preloaded) -> NoReturn:
     """Wait for threads, run exit functions, delete the script's objects, flush all output and exit.
 
-    code: if negative, the number of a signal by which to end
+    code: the exit code; if negative, the number of the signal to end with
     """
     flight_recorder.save()
     try:

@@ -21,15 +21,15 @@ from allranks.local.forkserver.request import Request, take_over
 
 
 def run(request: Request, descriptors: Sequence[int], preloaded: Preloaded, launchers_python: str) -> NoReturn:
-    """Run as the requested program, in a process that has just been forked. Execute one that cannot run here, such as a
-    folder, in place of this process.
+    """Run the requested program in this newly forked process. Replace the process by a new interpreter if the program
+    cannot run here, such as a folder.
 
     descriptors:      the open files, in the order of the request's numbers
-    launchers_python: the `sys.executable` of launchers, which has their workers forked
+    launchers_python: `sys.executable` for launchers, through which their workers are forked
     """
     try:
         os.setsid()
-        _place(dict(zip(request.descriptors, descriptors, strict=True)))
+        _renumber(dict(zip(request.descriptors, descriptors, strict=True)))
         close_all_but({*request.descriptors, *preloaded.descriptors})
         take_over(request, preloaded)
         command = resolve(request, preloaded)
@@ -52,8 +52,8 @@ def run(request: Request, descriptors: Sequence[int], preloaded: Preloaded, laun
     leave(command.run(), preloaded)
 
 
-def _place(descriptors: dict[int, int]) -> None:
-    """Give open files their numbers. descriptors: by the number that each gets, the one that it has"""
+def _renumber(descriptors: dict[int, int]) -> None:
+    """Renumber open descriptors. descriptors: the current number of each by its new number"""
     for number in descriptors:
         for other, descriptor in descriptors.items():
             if descriptor == number != other:
@@ -66,7 +66,7 @@ def _place(descriptors: dict[int, int]) -> None:
 
 
 def _repeat_changes(preloaded: Preloaded) -> None:
-    """Change this process's environment as the imports have changed that of the fork server."""
+    """Repeat, in this process's environment, the changes that the imports made in the fork server's environment."""
     here = ""
     if preloaded.temporary is not None:
         import tempfile  # not in the modules of a script that does not import it
@@ -102,7 +102,7 @@ def _restore(request: Request, command: PythonCommand, preloaded: Preloaded) -> 
         main.__annotations__ = {}
     sys.modules["__main__"] = main
     thread: Any = threading.main_thread()
-    thread._set_native_id()  # a fork leaves that of the parent
+    thread._set_native_id()  # a fork keeps the parent's
     if "TZ" in environment:
         time.tzset()
     _renew_random_generators()
@@ -119,7 +119,7 @@ def _forget_this_package() -> None:
 
 
 def _renew_random_generators() -> None:
-    """Seed the random generators that were seeded by an import. Python seeds those of `random` at a fork."""
+    """Seed the random generators that an import has seeded. Python seeds those of `random` at a fork."""
     numpy = sys.modules.get("numpy.random")
     if numpy is not None:
         numpy.seed()

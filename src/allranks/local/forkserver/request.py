@@ -1,4 +1,4 @@
-"""The Python program that a process asks to be forked, and whether a forked process would be the same as a new one."""
+"""A request to fork a Python program, and the check that a forked process would not differ from a new one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from allranks.local.forkserver.preloaded import Preloaded
 
 PYTHON = re.compile(r"python(3(\.\d+)?)?")
-"""The names of an interpreter."""
+"""The names of Python interpreters."""
 
 LAUNCHERS = frozenset(
     {
@@ -42,10 +42,10 @@ READ_BY_LIBRARIES = (
 getenv(3). tqdm and fsspec look at all variables for theirs."""
 
 READ_LATER = ("TORCH_NCCL_",)
-"""Prefixes of such variables that are read when a process group is made. torchrun sets one."""
+"""Prefixes of such variables that are read when a process group is created. torchrun sets one."""
 
 TEMPORARY = frozenset({"TMPDIR", "TEMP", "TMP"})
-"""Variables that a forked process follows."""
+"""Variables for temporary files, whose changes take effect in a forked process too."""
 
 NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
 CREDENTIALS = ("Uid:", "Gid:", "Groups:", "Cap", "NoNewPrivs:", "Seccomp:")
@@ -54,16 +54,16 @@ CREDENTIALS = ("Uid:", "Gid:", "Groups:", "Cap", "NoNewPrivs:", "Seccomp:")
 
 @dataclass(frozen=True)
 class Request:
-    """A process that asks to be forked.
+    """A request to fork a program.
 
-    pid:         of the process that asks
+    pid:         the process id of the client
     executable:  the path of the interpreter
     words:       sys.orig_argv
-    options:     of the interpreter
+    options:     the options of the interpreter
     script:      its path; "" for a module
-    module:      of `python -m`
+    module:      the module of `python -m`
     arguments:   sys.argv[1:]
-    environment: of the program
+    environment: the environment of the program
     mask:        the blocked signals
     descriptors: the numbers of its open files
     """
@@ -111,7 +111,7 @@ def parse(pid: int, data: bytes) -> Request | None:
 
 
 def _shebang(script: str) -> str | None:
-    """Return the interpreter in a script's first line if it is that of this process; else None."""
+    """Return the interpreter in a script's first line if it is that of this process, else None."""
     with open(script, "rb") as file:
         line = file.readline(256)
     path = os.fsdecode(line.removeprefix(b"#!").strip())
@@ -120,7 +120,7 @@ def _shebang(script: str) -> str | None:
 
 
 def obstacle(request: Request, preloaded: Preloaded) -> str:
-    """Return why a process forked from this one would differ from a new one; "" if it would not."""
+    """Return the reason why a process forked from this one would differ from a new one; "" if it would not."""
     environment, own = request.environment, preloaded.environment
     read = {name for name in {*environment, *own} if name.startswith(READ_BY_LIBRARIES)}
     for name in sorted({*preloaded.read, *read} - TEMPORARY):
@@ -152,7 +152,7 @@ _LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith(
 
 
 def take_over(request: Request, preloaded: Preloaded) -> None:
-    """Give this process, which has just been forked, the folder, the limits and the signals of the one that asks."""
+    """Set the working directory, limits and signals of this newly forked process to those of the client."""
     asking = f"/proc/{request.pid}"
     status: dict[str, Any] = dict(line.split(":", 1) for line in _status(asking))
     os.chdir(f"{asking}/cwd")

@@ -34,8 +34,8 @@ _CREDENTIALS = struct.Struct("3i")
 class Server:
     """The forked programs of an instance. Each belongs to a process of `shim.py`, its client.
 
-    folder: of the instance; its socket is there
-    names:  of the programs that the agent has started, by process id. Those of forked processes are added.
+    folder: the folder of the instance, which contains the socket
+    names:  the names of the programs that the agent has started, by process id. Those of forked processes are added.
     write:  writes an event
     """
 
@@ -54,9 +54,9 @@ class Server:
         self._write = write
         self._log = log
         self._clients: dict[socket.socket, int] = {}
-        """By client the forked process; 0 until it has asked."""
+        """The forked process of each client; 0 until the client has sent its request."""
         self._running: dict[int, int] = {}
-        """By forked process, the process id of its client."""
+        """The process id of the client of each forked process."""
         self._moved: set[str] = set()
         os.chdir(folder)  # the path of a socket may have 107 characters; a run's folder has more
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -65,7 +65,7 @@ class Server:
 
     @property
     def sockets(self) -> list[socket.socket]:
-        """Return what `handle` reads."""
+        """Return the sockets to wait for. `handle` gets those that are ready."""
         return [self._listener, *self._clients]
 
     def handle(self, ready: Collection[object]) -> None:
@@ -74,7 +74,7 @@ class Server:
             if client in ready:
                 if not pid:
                     self._answer(client)
-                elif message := _received(client):
+                elif message := _receive_message(client):
                     _signal(pid, message[0], to_group=bool(message[1]))
                 else:  # it was killed
                     _signal(pid, signal.SIGKILL, to_group=True)
@@ -91,7 +91,7 @@ class Server:
                     _signal(pid, number, to_group=True)
                     signaled.add(pid)
 
-    def ended(self, pid: int, status: int, usage: resource.struct_rusage) -> None:
+    def report_end(self, pid: int, status: int, usage: resource.struct_rusage) -> None:
         """Report the end of a process if it was forked here."""
         if pid not in self._running:
             return
@@ -108,7 +108,7 @@ class Server:
         client.close()
 
     def _answer(self, client: socket.socket) -> None:
-        """Fork what a client asks for, or have it execute that."""
+        """Fork the program that a client requests, or tell the client to execute it."""
         asking, _, _ = _CREDENTIALS.unpack(client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
         reason, forked, descriptors = "it was killed", 0, list[int]()
         with suppress(OSError, ValueError, EOFError):
@@ -156,7 +156,7 @@ class Server:
         return ""
 
 
-def _received(client: socket.socket) -> bytes:
+def _receive_message(client: socket.socket) -> bytes:
     """Return the next message of a client; b"" if it has ended."""
     try:
         return client.recv(16)

@@ -1,5 +1,5 @@
-"""The program `python` at the beginning of the PATH of a step's shell. It has the agent of the instance fork what the
-shell starts, and stands for that process: it passes signals on, and ends as the process ends.
+"""The program `python` at the front of the PATH of a step's shell. It asks the instance's agent to fork the program,
+and represents the forked process: it passes signals on, and exits as that process exits.
 
 A program that the agent does not fork is executed in place of this one. This module imports built-in modules only, and
 is imported by itself: the package `allranks` would double the time of its start.
@@ -23,15 +23,15 @@ _ENCODING = sys.getfilesystemencoding()
 
 
 def main(folder: str, program: str, name: str) -> None:
-    """Run a program with the arguments of this process, and end as it ends.
+    """Run a program with the arguments of this process, and exit as the program exits.
 
-    folder:  of the instance
-    program: the path of what this process stands for
+    folder:  the folder of the instance
+    program: the path of the program that this process represents
     name:    its argv[0]
     """
     environment = _environment(folder, program)
     mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
-    agent = _forked(folder, (program, name, sys.argv[1:], environment, [int(number) for number in mask]))
+    agent = _request_fork(folder, (program, name, sys.argv[1:], environment, [int(number) for number in mask]))
     if agent is None:
         _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)  # Python ignores it
         _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
@@ -53,7 +53,7 @@ def _environment(folder: str, program: str) -> dict[bytes, bytes]:
     return environment
 
 
-def _forked(folder: str, request: tuple[object, ...]) -> _socket.socket | None:
+def _request_fork(folder: str, request: tuple[object, ...]) -> _socket.socket | None:
     """Have the program forked. Return the connection to the agent; None if it is to be executed."""
     descriptors = [number for number in map(int, posix.listdir("/proc/self/fd")) if _is_inherited(number)]
     agent = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
@@ -76,7 +76,7 @@ def _forked(folder: str, request: tuple[object, ...]) -> _socket.socket | None:
 def _is_inherited(descriptor: int) -> bool:
     try:
         return posix.get_inheritable(descriptor)
-    except OSError:  # that of the listing itself
+    except OSError:  # the descriptor of the listing itself
         return False
 
 
@@ -84,7 +84,7 @@ def _wait(agent: _socket.socket) -> int:
     """Pass signals on until the process has ended. Return its exit code; if negative, the number of a signal."""
     credentials = agent.getsockopt(_socket.SOL_SOCKET, _PEER, 12)
     leads, sender = posix.getpgrp() == posix.getpid(), int.from_bytes(credentials[:4], sys.byteorder)
-    # SIGIO tells of messages. The first one may be there already.
+    # SIGIO announces messages. The first one may have arrived already.
     fcntl.fcntl(agent.fileno(), fcntl.F_SETOWN, posix.getpid())
     fcntl.fcntl(agent.fileno(), fcntl.F_SETFL, posix.O_ASYNC)
     posix.kill(posix.getpid(), _signal.SIGIO)

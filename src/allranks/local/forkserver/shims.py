@@ -1,4 +1,4 @@
-"""Write the programs of an instance that stand for its Python: see `shim.py`."""
+"""Write the programs that represent Python on an instance: see `shim.py`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ main({folder!r}, {program!r}, {name!r})
 def write(folder: Path, interpreter: Path) -> str:
     """Write the programs into the folder of an instance, and return their folder, which is to be the first on PATH.
 
-    interpreter: of the ranks
+    interpreter: the interpreter of the ranks
     """
     programs = folder / shim.PROGRAMS
     shutil.rmtree(folder, ignore_errors=True)  # of an engine that was killed
@@ -47,7 +47,7 @@ def _write(file: Path, folder: str, program: str, name: str) -> None:
 
 
 def _first_line() -> str:
-    """Return what starts this interpreter, isolated and without site-packages."""
+    """Return the first lines of a script for this interpreter, isolated and without site-packages."""
     line = f"#!{sys.executable} -IS"
     if " " not in sys.executable and len(os.fsencode(line)) <= SHEBANG:
         return line

@@ -1,2 +1,2 @@
-"""Emulated instances. The engine imports `supervisor`; its process of that name imports only the module of its kind,
-which needs the standard library only."""
+"""Emulated instances. The engine imports `supervisor`; the supervisor process imports only the module of its kind of
+instances, which needs the standard library only."""

@@ -1,4 +1,4 @@
-"""The agent of an instance: prepare the instance, start the programs of a step, report their exits, kill what is left.
+"""The agent of an instance: prepare the instance, start the programs of a step, report their exits, and kill the rest.
 
 The supervisor or a fork server forks one for each instance of a step.
 """
@@ -19,7 +19,7 @@ from typing import Any, NoReturn, Protocol
 
 from allranks.local.instances import processes
 from allranks.local.instances.instance import AgentIsolation
-from allranks.local.instances.process_log import ProcessLog, how_ended
+from allranks.local.instances.process_log import ProcessLog, describe_exit
 from allranks.local.instances.processes import end_descendants
 from allranks.local.instances.sampling import Sampling, cpu_seconds, peak_memory
 
@@ -37,20 +37,20 @@ class ForkedPrograms(Protocol):
 
     def signal(self, number: int, groups: Collection[int]) -> None: ...
 
-    def ended(self, pid: int, status: int, usage: resource.struct_rusage) -> None: ...
+    def report_end(self, pid: int, status: int, usage: resource.struct_rusage) -> None: ...
 
 
 Fork = Callable[[str, MutableMapping[int, str], Callable[..., None], ProcessLog], ForkedPrograms]
-"""Returns the forked programs of an instance: (its folder for them, the names of its programs by process id, what
-writes an event, the log)."""
+"""Makes the forked programs of an instance from: its folder for them, the names of its programs by process id, a
+function that writes an event, and the log."""
 
 
 class AgentProcess:
-    """The supervisor's handle of an agent. What is sent before it is forked is queued.
+    """The supervisor's handle of an agent. Commands are queued until it is forked.
 
-    name:    what its events name it
-    index:   of its instance
-    address: of its instance
+    name:    the name of the agent in its events
+    index:   the index of its instance
+    address: the address of its instance
     command: the engine's `start` command
     pid:     0 until it is forked
     control: the write end of a pipe: the command, and after it the numbers of signals, a byte each
@@ -81,7 +81,7 @@ class AgentProcess:
                     os.close(descriptor)
             except BaseException:
                 os._exit(1)
-            run(isolation, self.listen, events, log.of(f"agent {self.index}"))
+            run(isolation, self.listen, events, log.for_process(f"agent {self.index}"))
         return pid
 
     def forked(self, pid: int) -> None:
@@ -96,7 +96,7 @@ class AgentProcess:
         self._send(bytes([number]))
 
     def descriptors(self) -> list[int]:
-        """Return the open descriptors, of which other processes must have no copies."""
+        """Return the open descriptors, which other processes must not inherit."""
         return [self.control] if self.pid else [self.control, self.listen]
 
     def close(self) -> None:
@@ -116,7 +116,7 @@ def run(isolation: AgentIsolation, control: int, events: int, log: ProcessLog, f
 
     control: the read end of `AgentProcess.control`. Its end means that the supervisor has ended.
     events:  the descriptor for the events: `started` and `exited` with the program's name, `usage`, `gone`, `failed`
-    fork:    has Python programs forked from this process. None: they are executed
+    fork:    makes the forked programs of the instance; None: Python programs are executed
     """
     status = 1
     try:
@@ -141,7 +141,7 @@ class _Agent:
 
     def run(self, instance: dict[str, Any], programs: list[dict[str, Any]]) -> bool:
         """Run programs on the instance until all have exited, kill the processes that they left behind, and report
-        `gone`. Return False if that is left to the supervisor, or it has ended."""
+        `gone`. Return False if the supervisor must do that, or has ended."""
         try:
             self._isolation.enter(instance)
             if instance["delay"]:
@@ -180,7 +180,7 @@ class _Agent:
     ) -> bool:
         """Return whether the programs have exited before the supervisor has ended.
 
-        names: of the programs, by process id
+        names: the names of the programs, by process id
         """
         wake = wake_on_exit()
         for program in programs:
@@ -199,12 +199,12 @@ class _Agent:
             if wake in ready:
                 os.read(wake, 4096)
             for pid, status, usage in ended_children():
-                sampling.reaped(pid, usage)
+                sampling.count_reaped(pid, usage)
                 if pid in running:
                     running.remove(pid)
-                    self._ended(pid, names[pid], os.waitstatus_to_exitcode(status), usage)
+                    self._report_exit(pid, names[pid], os.waitstatus_to_exitcode(status), usage)
                 elif forks is not None:
-                    forks.ended(pid, status, usage)
+                    forks.report_end(pid, status, usage)
             if self._control in ready:
                 numbers = os.read(self._control, 64)
                 if not numbers:
@@ -220,8 +220,8 @@ class _Agent:
                 sampling.sample_if_due()
         return True
 
-    def _ended(self, pid: int, program: str, code: int, usage: resource.struct_rusage) -> None:
-        self._log.write("program ended", agent=self._name, program=program, ended=pid, **how_ended(code))
+    def _report_exit(self, pid: int, program: str, code: int, usage: resource.struct_rusage) -> None:
+        self._log.write("program ended", agent=self._name, program=program, ended=pid, **describe_exit(code))
         cpu, memory = cpu_seconds(usage), peak_memory(usage)
         self._write(event="exited", program=program, code=code, cpu=cpu, memory=memory, time=time.time())
 

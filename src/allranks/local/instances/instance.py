@@ -1,7 +1,7 @@
 """An emulated instance, and the interface of a kind of instance: the engine's, the supervisor's and the agent's part.
 
-The supervisor and the agents import the modules of the kinds too, and start in milliseconds: these modules import the
-standard library only, and nothing that is slow to import.
+The supervisor and the agents import the modules of the kinds too. These modules import only fast parts of the standard
+library, so that those processes start in milliseconds.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class InstanceKind(Protocol):
         """Return a free port on the master."""
 
     def ports(self, count: int) -> tuple[int, ...]:
-        """Return `count` different free ports if the instances share ports, and none if each instance has its own."""
+        """Return `count` different free ports if the instances share ports, else none."""
 
     def environment(self) -> Mapping[str, str]:
         """Return variables that a process needs on these instances and that Azure ML does not set."""
@@ -63,7 +63,7 @@ class Isolation(Protocol):
     agent: ClassVar[type[AgentIsolation]]
 
     def __init__(self, *, online: bool) -> None:
-        """online: whether instances may reach what this machine reaches"""
+        """online: whether instances may access the network of this machine"""
 
     def connect(self, index: int, address: str) -> int | None:
         """Return the descriptor of the network of the instance of that index, which exists until the run ends; None if
@@ -87,7 +87,7 @@ class AgentIsolation(Protocol):
 
 
 def find(name: str) -> type[Isolation]:
-    """Return the class of ``MODULE:CLASS``, which a kind of instances names in its `isolation`."""
+    """Import the class ``MODULE:CLASS``, the `isolation` of a kind of instances."""
     module, _, member = name.partition(":")
     isolation: type[Isolation] = getattr(import_module(module), member)
     return isolation
@@ -112,7 +112,7 @@ def hosts_text(hosts: Iterable[Sequence[str]], mapped_suffix: str = "") -> str:
 def bind_text(content: str, folder: str, target: str = HOSTS) -> None:
     """Mount a file with this content over the target, in this process's mount namespace.
 
-    folder: for the file, which has no name afterwards. Raise OSError on failure.
+    folder: the folder for the file, whose name is removed afterwards. Raise OSError on failure.
     """
     source = f"{folder}/.{os.path.basename(target)}-{os.getpid()}"
     try:

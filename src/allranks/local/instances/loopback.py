@@ -14,7 +14,7 @@ from allranks.local.instances.instance import HOSTS, AgentIsolation, Instance, b
 
 
 class Loopback:
-    """The engine's part."""
+    """The kind of instances on loopback addresses, for the engine."""
 
     name = "loopback"
     isolation = "allranks.local.instances.loopback:LoopbackIsolation"
@@ -69,7 +69,7 @@ class LoopbackIsolation:
     agent: ClassVar[type[AgentIsolation]] = LoopbackAgentIsolation
 
     def __init__(self, *, online: bool) -> None:
-        """Do nothing: the network of this machine cannot be shut."""
+        """Do nothing: the network of this machine cannot be disabled."""
 
     def connect(self, index: int, address: str) -> None:  # noqa: ARG002 - all loopback instances are this machine
         return

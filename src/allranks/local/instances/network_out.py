@@ -1,9 +1,9 @@
-"""The way out of the instances' networks: an instance reaches what this machine reaches, as a node of Azure ML does,
-but nothing that this machine serves itself.
+"""Outbound network access of instances: as nodes of Azure ML, they can reach the network of this machine, but not the
+services that run on it.
 
 pasta (package passt) copies between a device in an instance's network and sockets of this machine, as an ordinary user.
-The device has no address: what goes out has the instance's own, and ranks see one interface only. Each pasta is started
-from outside of the rack's namespaces, by a process that was forked before they were entered. It ends with the rack.
+The device has no address: outgoing packets have the instance's own, and ranks see one interface only. Each pasta is
+started outside of the rack's namespaces, by a process that was forked before they were entered. It ends with the rack.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin", "/u
 
 _DEVICE = "out0"
 _NAMES = "169.254.1.53"
-"""The address at which an instance asks for names. pasta asks this machine's own name server, which may be local."""
+"""The address of the name server for instances. pasta forwards to this machine's own, which may be local."""
 
 _PENDING = "unreachable default metric 9999"
 """The route of an instance whose pasta is starting."""
 
 _SECONDS = 2.0
-"""How long pasta may take to start. It takes 30 ms."""
+"""Seconds for pasta to start. It takes 30 ms."""
 
 Ip = Callable[..., None]
 """Runs commands of `ip` in the network of this process."""
@@ -51,7 +51,7 @@ def usable() -> str | None:
 class NetworkOut:
     """The engine's end of the process that starts pastas. It must be made before namespaces are entered.
 
-    exists: whether there is a way out
+    exists: whether instances have outbound access
     """
 
     def __init__(self, ip: Ip) -> None:
@@ -72,7 +72,7 @@ class NetworkOut:
     def connect(self, network: int, address: str, user: int | None) -> None:
         """Start the pasta of an instance without waiting for it. Called in the instance's network.
 
-        user: the descriptor of the user namespace that the network belongs to; None for that of this machine
+        user: the descriptor of the user namespace of the network; None if it is that of this machine
         """
         self._ip(f"route add {_PENDING}")
         descriptors = [network] if user is None else [network, user]
@@ -124,7 +124,7 @@ def _own_addresses() -> list[str]:
 
 
 def _serve(connection: int, pasta: str, ip: Ip) -> None:
-    """Start a pasta for each message, until nobody can send one. Then end them."""
+    """Start a pasta for each message until all senders have closed the connection. Then end the pastas."""
     nothing = os.open("/dev/null", os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)
@@ -140,7 +140,7 @@ def _serve(connection: int, pasta: str, ip: Ip) -> None:
             if not pid:
                 os.close(3)
                 _guard(pasta, address.decode(), descriptors, ip)
-            with contextlib.suppress(OSError):  # both do it, so that it is done before either goes on
+            with contextlib.suppress(OSError):  # both do it, so that it is done before either continues
                 os.setpgid(pid, pid)
             started.append(pid)
             for descriptor in descriptors:
@@ -167,7 +167,7 @@ def _guard(pasta: str, address: str, descriptors: list[int], ip: Ip) -> None:
         ]
         for descriptor in descriptors:
             os.set_inheritable(descriptor, True)
-        # Recent versions close the descriptors that they inherit; others may not look into another process.
+        # Recent versions close inherited descriptors; other versions may not look into another process.
         for folder in ("/proc/self/fd", f"/proc/{os.getpid()}/fd"):
             network, *user = (f"{folder}/{descriptor}" for descriptor in descriptors)
             users = ["--userns", *user] if user else ["--netns-only"]

@@ -19,8 +19,8 @@ class ProcessLog:
     """The log of one process.
 
     process:    the name of this process in the log
-    path:       of the file, which is opened as soon as its folder exists, as lines wait until then; "" for no log
-    descriptor: of the open file, which forked processes share; -1 if it is not open
+    path:       the file. Lines wait until its folder exists; "" for no log
+    descriptor: the descriptor of the open file, which forked processes share; -1 if it is not open
     """
 
     def __init__(self, process: str, path: str = "", descriptor: int = -1) -> None:
@@ -30,12 +30,12 @@ class ProcessLog:
         self._process = process
         self._least = os.environ.get(_LEVEL_VARIABLE, "info").lower()
 
-    def of(self, process: str) -> ProcessLog:
+    def for_process(self, process: str) -> ProcessLog:
         """Return the log of a forked process."""
         return ProcessLog(process, self._path, self.descriptor)
 
     def write(self, event: str, level: str = "info", **data: Any) -> None:
-        """Append a line. event: a constant text that names what happened; data: more fields of the line"""
+        """Append a line. event: a constant text that names the event; data: further fields of the line"""
         if self.descriptor < 0 and not self._path:
             return
         if self._least in _LEVELS and _LEVELS.index(level) < _LEVELS.index(self._least):
@@ -58,9 +58,9 @@ class ProcessLog:
             self._waiting = b""
 
 
-def how_ended(code: int) -> dict[str, Any]:
+def describe_exit(code: int) -> dict[str, Any]:
     """Return the exit code, or the number of the signal, by which a process ended, as fields of a line.
 
-    code: as of os.waitstatus_to_exitcode
+    code: as returned by os.waitstatus_to_exitcode
     """
     return {"exit_code": code} if code >= 0 else {"signal": -code}

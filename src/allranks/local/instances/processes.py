@@ -1,4 +1,4 @@
-"""The processes of an instance: start one, find those below a process in /proc, read what they use, kill them.
+"""The processes of an instance: start one, find those below a process in /proc, read their resource usage, kill them.
 
 psutil is not used: its import takes 10 ms (this module's: 1.3 ms), and its sample of a process 26 us (ours: 6 us, as
 the files stay open).
@@ -20,7 +20,7 @@ def start(program: Mapping[str, Any]) -> int:
     """Start a process and return its id without waiting. This changes the caller's own working directory to that of the
     program.
 
-    program: as of `supervisor.Program`. Its stdout and stderr are appended to its log, whose folder must exist.
+    program: the fields of `supervisor.Program`. Its stdout and stderr are appended to its log, whose folder must exist.
 
     The process leads its own session, so that a signal to its group also reaches its children. If the folder or the
     program cannot be used, the process exits with code 127 and its log contains the reason.
@@ -75,10 +75,10 @@ def _by_parent() -> dict[int, list[int]]:
 
 
 def end_descendants() -> None:
-    """Kill and reap all descendants of this process. Return when none is left.
+    """Kill and reap all descendants of this process. Return when none remains.
 
     This process must be a subreaper or the first process of its PID namespace. An orphan then becomes its child, so no
-    descendant is left when no child is left, however fast they fork.
+    descendant remains when no child remains, however fast they fork.
     """
     while _has_children():
         for pid in descendants(os.getpid()):
@@ -89,10 +89,10 @@ def end_descendants() -> None:
         os.waitpid(-1, 0)
 
 
-def end_orphans(spared: Collection[int]) -> None:
-    """Kill and reap the children of this process that are not in `spared`, and their descendants. This process must be
+def end_orphans(skipped: Collection[int]) -> None:
+    """Kill and reap the children of this process that are not in `skipped`, and their descendants. This process must be
     a subreaper."""
-    while orphans := [pid for pid in _by_parent().get(os.getpid(), ()) if pid not in spared]:
+    while orphans := [pid for pid in _by_parent().get(os.getpid(), ()) if pid not in skipped]:
         for orphan in orphans:
             for pid in (*descendants(orphan), orphan):
                 with contextlib.suppress(ProcessLookupError):
@@ -102,7 +102,7 @@ def end_orphans(spared: Collection[int]) -> None:
 
 
 def _has_children() -> bool:
-    """Reap the children that have ended. Return whether a child is left."""
+    """Reap the children that have ended. Return whether a child remains."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             continue
@@ -148,7 +148,7 @@ def parse_memory(status: bytes) -> int:
 
 
 def parse_proportional_memory(rollup: bytes) -> int | None:
-    """Return the bytes of memory as of `parse_memory`, but with each page divided by the number of processes that map
+    """Return the bytes of memory like `parse_memory`, but with each page divided by the number of processes that map
     it, from a smaps_rollup file. None if the kernel does not report it."""
     private = _kilobytes(rollup, b"\nPss_Anon:")
     if private is None:
@@ -170,7 +170,7 @@ RANK = "rank "
 RANK_VARIABLE = "OMPI_COMM_WORLD_RANK"
 
 MOST = 400
-"""Maximum number of processes of an instance that are followed. Each takes two open files."""
+"""Maximum number of processes of an instance that are sampled. Each takes two open files."""
 
 _BUFFER = 1 << 13
 
@@ -226,7 +226,7 @@ class Process:
 class ProcessTree:
     """The processes below this process, by process id.
 
-    programs: the programs that this process has started, or forked, by process id. More may be added to it
+    programs: the programs that this process has started, or forked, by process id. More may be added to it later
     """
 
     def __init__(self, programs: Mapping[int, str]) -> None:
@@ -246,7 +246,7 @@ class ProcessTree:
                 process.rank = self._rank_of(process.pid, process.stat, {}) or process.rank
             elif process.pid == process.stat.session and process.pid not in self._programs:
                 self._recognize(process)
-        # A process of others never becomes one of ours, so each is read once.
+        # A process that belongs to no rank never becomes one of ours, so it is read only once.
         pids = {int(entry) for entry in os.listdir("/proc") if entry.isdigit()}
         self._others &= pids
         found: dict[int, Stat] = {}
@@ -284,7 +284,7 @@ class ProcessTree:
                     process.rank = rank
 
     def _rank_of(self, pid: int, stat: Stat, found: Mapping[int, Stat]) -> str:
-        """Return the rank of a process; "" for a process of others. found: the other new processes"""
+        """Return the rank of a process; "" if it belongs to no rank. found: the other new processes"""
         # A forked program may not have made its session yet.
         rank = self._programs.get(pid) or self._ranks_by_session.get(stat.session, "")
         if rank:

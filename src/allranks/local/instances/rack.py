@@ -18,13 +18,13 @@ from allranks.local.instances.instance import HOSTS, AgentIsolation, Instance, b
 
 BRIDGE = "rack"
 BRIDGE_ADDRESS = "10.77.0.1"
-"""The address of what the supervisor serves to the instances. Only they can reach it."""
+"""The address of the supervisor's servers for the instances. Only instances can reach it."""
 MAPPED_SUFFIX = ".rack"
 """Appended to the names of IPv4-mapped addresses."""
 
 _IN_CONTAINERS = ("/sys", "/dev", "/tmp")
 _COPIED = (HOSTS, "/etc/resolv.conf", "/etc/nsswitch.conf")
-"""What a container has of its instance."""
+"""Files of the instance that are copied into its container."""
 
 KEPT_MOUNT_FLAGS = {os.ST_NOSUID: 2, os.ST_NODEV: 4, os.ST_NOEXEC: 8, os.ST_NOATIME: 1024, os.ST_NODIRATIME: 2048}
 """statvfs(3) flag -> mount(2) flag. Inside a user namespace, the kernel rejects a bind mount that lacks one of these
@@ -32,7 +32,7 @@ flags if its source has it."""
 
 
 class Rack:
-    """The engine's part."""
+    """The kind of instances in namespaces, for the engine."""
 
     name = "rack"
     isolation = "allranks.local.instances.rack:RackIsolation"
@@ -122,8 +122,8 @@ class RackIsolation:
         return socket.create_server((BRIDGE_ADDRESS, 0))
 
     def _connect(self, port: str, address: str) -> int:
-        """Return a new network with one interface, eth0, that the bridge leads to. Return the descriptor that keeps it
-        alive."""
+        """Make a network with one interface, eth0, that is connected to the bridge. Return the descriptor that keeps
+        the network alive."""
         kernel.unshare(kernel.NEWNET)
         network = os.open("/proc/self/ns/net", os.O_RDONLY)
         kernel.setns(self.network, kernel.NEWNET)
@@ -185,7 +185,7 @@ def _enter_own_namespaces(out: network_out.NetworkOut | None) -> int | None:
 
 
 def ip(*commands: str, inherit: tuple[int, ...] = ()) -> None:
-    """Run commands of `ip`. inherit: descriptors that they refer to. Raise OSError with its output on failure."""
+    """Run commands of `ip`. inherit: descriptors in the commands. Raise OSError with the output on failure."""
     program = network_out.program("ip")
     if program is None:
         raise FileNotFoundError("the program `ip` is missing (package iproute2)")
@@ -219,8 +219,8 @@ def _write(path: str | int, text: str) -> None:
 
 
 def _own_tmp(folder: str, keep: list[str]) -> str:
-    """Mount the folder at /tmp, and mount the paths of `keep` that are below /tmp at their places in it. Return the
-    folder's path now.
+    """Mount the folder at /tmp, and mount the paths of `keep` that are below /tmp at the same paths. Return the current
+    path of the folder.
 
     The folder is on disk. In memory, data that a step stages there would fill it.
     """
@@ -245,11 +245,11 @@ def _own_tmp(folder: str, keep: list[str]) -> str:
 
 
 def _enter_container(root: int, temporary: str, keep: list[str], driver: list[list[str]]) -> None:
-    """Make a root filesystem that of this process.
+    """Make a root filesystem the root of this process.
 
     temporary: the folder for changes to it
     keep:      paths of this machine that are also visible in it
-    driver:    files of it, and their paths in it
+    driver:    (source, target) of the driver's files
     """
     layers = f"{temporary}/.container"
     upper, work, new = (f"{layers}/{name}" for name in ("upper", "work", "root"))
@@ -262,10 +262,10 @@ def _enter_container(root: int, temporary: str, keep: list[str], driver: list[li
 
     try:
         mount()
-    except OSError:  # the disk of the workspace cannot hold the changes, for example because it is an overlay itself
+    except OSError:  # the disk of the workspace cannot store the changes, for example because it is an overlay itself
         kernel.mount("tmpfs", layers, "tmpfs")
         mount()
-    # Links in the image must not lead out of it, so that the places are looked up in it.
+    # Links in the image must not lead out of it, so paths are resolved inside of the image.
     places = [*((path, path) for path in (*_IN_CONTAINERS, *keep) if os.path.exists(path)), *driver]
     sources = [(target, os.path.isdir(path), os.open(path, os.O_PATH)) for path, target in places]
     copies = [(path, _read(path)) for path in _COPIED if os.path.exists(path)]
@@ -276,7 +276,7 @@ def _enter_container(root: int, temporary: str, keep: list[str], driver: list[li
         os.makedirs(path if is_folder else os.path.dirname(path), exist_ok=True)
         if not is_folder and not os.path.exists(path):
             _write(path, "")
-        # Without what is mounted in /tmp, which `keep` names.
+        # Without the mounts in /tmp, which `keep` contains.
         kernel.mount(f"/proc/self/fd/{source}", path, flags=kernel.MS_BIND | (0 if path == "/tmp" else kernel.MS_REC))
         os.close(source)
     kernel.mount("tmpfs", layers, "tmpfs", options="size=4k,mode=0")
@@ -293,13 +293,13 @@ def _own_hosts(instances: list[list[str]]) -> None:
         content = f"{local}::1 localhost\n{hosts_text(instances, MAPPED_SUFFIX)}"
         try:
             bind_text(content, "/dev/shm")  # in memory: a disk takes ten times as long
-        except OSError:  # there is none, or it is too small
+        except OSError:  # it is missing or too small
             bind_text(content, "/tmp")
 
 
 def _choose_name_service(*, has_server: bool) -> None:
-    """Look names up in files, and by the way out if there is one. Else every look-up would wait for a name server that
-    cannot be reached."""
+    """Resolve names by files, and by a name server only if the instance reaches one. Otherwise every look-up would wait
+    for an unreachable server."""
     file = "/etc/nsswitch.conf"
     with contextlib.suppress(OSError):
         with open(file, encoding="utf-8") as lines:

@@ -71,7 +71,7 @@ class Sampler:
         self._allowance.use(since)
         return figures
 
-    def reaped(self, pid: int, cpu: float) -> None:
+    def count_reaped(self, pid: int, cpu: float) -> None:
         """Count the CPU seconds of a process that this process has waited for: a program, or an orphan of one."""
         process = self._tree.processes.get(pid)
         rank = process.rank if process is not None else self._programs.get(pid)
@@ -117,7 +117,7 @@ class Sampler:
         by_process = self._gpus_by_process(ranks)
         if by_process:
             return by_process
-        # The driver may report the ids of another process namespace. Each rank then has the GPU of its place, or,
+        # The driver may report the ids of another process namespace. Each rank then has the GPU of its number, or,
         # as the only one, all.
         if len(ranks) == len(self._states):
             return {
@@ -155,7 +155,7 @@ def _number(rank: str) -> tuple[int, str]:
 
 @cache
 def _nvml() -> Nvml | None:
-    """Return the library of the driver; None if this machine has none."""
+    """Return the library of the driver; None if it is not installed."""
     with contextlib.suppress(OSError):
         return Nvml()
     return None
@@ -164,7 +164,7 @@ def _nvml() -> Nvml | None:
 class Allowance:
     """CPU budget for periodic work: a share of one core, and an initial credit.
 
-    share:  of a core, between 0 and 1
+    share:  the share of a core, between 0 and 1
     credit: seconds of CPU time that may be used at once. Unused time is saved up to this amount.
     """
 
@@ -228,7 +228,7 @@ class Nvml:
     """The loaded library."""
 
     def __init__(self, library: str = LIBRARY) -> None:
-        """Load the library. Raise OSError if this machine has none, or it finds no driver."""
+        """Load the library. Raise OSError if it is not installed or finds no driver."""
         self._library = ctypes.CDLL(library)
         if not self._call("nvmlInit_v2"):
             raise OSError(f"{library} finds no driver")

@@ -1,4 +1,4 @@
-"""When the agent samples a step: not in its first second, then frequently, then less often."""
+"""The sampling schedule of a step: no sample in its first second, then frequent ones, then fewer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Write = Callable[..., None]
 class Sampling:
     """The samples of one step on one instance. Before the first one is due, it costs some microseconds.
 
-    programs: as of the engine's `start` command
+    programs: those of the engine's `start` command
     write:    writes an event
     """
 
@@ -46,7 +46,7 @@ class Sampling:
         self._next = math.inf
 
     def begin(self, names: dict[int, str]) -> None:
-        """Begin to count. names: of the started programs, by process id. Those of forked ones are added to it"""
+        """Start the schedule. names: the names of the started programs, by process id. Forked ones are added later"""
         self._names = names
         self._next = time.monotonic() + FIRST
 
@@ -71,10 +71,10 @@ class Sampling:
         for start in range(0, len(ranks), RANKS):
             self._write(event="usage", ranks=dict(ranks[start : start + RANKS]), time=moment)
 
-    def reaped(self, pid: int, usage: struct_rusage) -> None:
+    def count_reaped(self, pid: int, usage: struct_rusage) -> None:
         """Count the CPU time of a process that the agent has waited for."""
         if self._sampler is not None:
-            self._sampler.reaped(pid, cpu_seconds(usage))
+            self._sampler.count_reaped(pid, cpu_seconds(usage))
 
     def close(self) -> None:
         if self._sampler is not None:
@@ -102,5 +102,5 @@ def cpu_seconds(usage: struct_rusage) -> float:
 
 
 def peak_memory(usage: struct_rusage) -> int:
-    """Return the peak of resident memory of the largest process of those, in bytes. It includes pages of files."""
+    """Return the peak of resident memory of the largest of these processes, in bytes. It includes pages of files."""
     return usage.ru_maxrss << 10

@@ -1,5 +1,5 @@
-"""The engine's interface to the supervisor: the kinds of instances, what starts on an instance, as plain data, and the
-commands and events."""
+"""The engine's interface to the supervisor: the kinds of instances, the programs of an instance as plain data, the
+commands, and the events."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ INSTANCE_KINDS: dict[str, InstanceKind] = {"rack": Rack(), "loopback": Loopback(
 """By name, in order of preference. A new kind is a module beside this file and one row here."""
 
 CLOSE_SECONDS = 30.0
-"""How long a supervisor may take to end its processes. Then it is killed, and they end with it."""
+"""Seconds for a supervisor to end its processes. Then it is killed, and they end with it."""
 
 _LAST_SECONDS = 5.0
-"""How long events may arrive after the end of the supervisor: a stopped agent holds the pipe open."""
+"""Seconds for events to arrive after the end of the supervisor: a stopped agent keeps the pipe open."""
 
 _LOOK = 0.1
 """Seconds between two checks whether it has exited. In some versions of Python, `wait` waits for the pipes too."""
@@ -43,7 +43,7 @@ class ForkServerSpec:
 
     interpreter: its absolute path, as the ranks' PATH leads to it
     environment: the complete environment in which the modules are imported, sorted
-    modules:     imported in this order. One that cannot be imported is left to the ranks.
+    modules:     imported in this order. A module that cannot be imported is left to the ranks.
     """
 
     interpreter: str
@@ -101,14 +101,14 @@ class Event:
              in the process `pid`, which was forked), used (`cpu` and `memory` of an ended process of a program that was
              forked), failed (the instance could not be set up; `reason`), usage (a sample of its ranks), usage_failed
              (there are no more samples; `reason`), gone (the agent and all its processes have ended)
-    agent:   its name
+    agent:   the name of the agent
     program: the name of the program; "" for an event of the agent itself
     code:    exit code; if negative, the number of the signal that ended the program
     pid:     process id of a program that started or moved, within the instance
     time:    seconds since the epoch at which the event occurred
     cpu:     seconds of CPU time of a program that exited, with the children that it waited for
-    memory:  the peak of resident memory of the largest process of those, in bytes
-    ranks:   of a sample, by the name of the program: CPU seconds, bytes of memory, and with GPUs the percentage of
+    memory:  the peak of resident memory of the largest of these processes, in bytes
+    ranks:   a sample, by the name of the program: CPU seconds, bytes of memory, and with GPUs the percentage of
              their use and the bytes of memory on them
     """
 
@@ -127,7 +127,7 @@ class Event:
 class Supervisor:
     """A running supervisor. `close` ends all its processes.
 
-    kind: of its instances
+    kind: the kind of its instances
     """
 
     def __init__(self, kind: str, process: asyncio.subprocess.Process) -> None:
@@ -212,7 +212,7 @@ class Supervisor:
     async def inject(self, file: str, agent: str, index: int, **fault: Any) -> None:
         """Inject a fault into the instance of that index and agent, and wait for it. If it fails, so does the step.
 
-        file: whose function `inject` the supervisor calls with the index, the agent's process id and the fault
+        file: a Python file, whose function `inject` is called with the index, the agent's process id and the fault
         """
         await self._send(command="inject", file=file, agent=agent, index=index, fault=fault)
         await self._answer(self._injected)
@@ -263,7 +263,7 @@ class Supervisor:
         await asyncio.gather(reading, return_exceptions=True)
         await self._kill_if_late(exiting)
         code = await exiting
-        # Waiting callers must not wait for ever.
+        # Waiting callers must not wait indefinitely.
         self._ended = "the supervisor " + (
             "ended by itself" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
         )
@@ -286,7 +286,7 @@ class Supervisor:
                 queue.put_nowait(event)
 
     async def _exit_code(self) -> int:
-        """Wait until the supervisor has exited, and return its code, whoever still has its pipes open."""
+        """Wait until the supervisor has exited, and return its code, even if other processes have its pipes open."""
         waiting = asyncio.ensure_future(self._process.wait())
         while self._process.returncode is None:
             await asyncio.wait({waiting}, timeout=_LOOK)

@@ -1,7 +1,7 @@
 """Temporary folders of instances, on disk. They are removed when they are no longer used, also after their owner was
 killed.
 
-The owner holds a lock on its folder, which the kernel releases when the owner ends. `sweep` removes the folders without
+The owner has a lock on its folder, which the kernel releases when the owner ends. `sweep` removes the folders without
 a lock. This module imports the standard library only, because the supervisor removes folders too.
 """
 
@@ -41,7 +41,7 @@ def make(root: Path, count: int) -> TemporaryFolders:
     from pathlib import Path
 
     root.mkdir(exist_ok=True)
-    with _locked(root, fcntl.LOCK_SH):  # no sweep between creating the folder and locking it
+    with _lock(root, fcntl.LOCK_SH):  # no sweep between creating the folder and locking it
         folder = Path(tempfile.mkdtemp(dir=root, prefix=""))
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -60,7 +60,7 @@ def sweep(root: Path) -> None:
 
 
 def leftovers(root: Path) -> list[Path]:
-    """Return what `sweep` would remove."""
+    """Return the folders that `sweep` would remove."""
     dead = _dead(root)
     for _, lock in dead:
         os.close(lock)
@@ -70,7 +70,7 @@ def leftovers(root: Path) -> list[Path]:
 def _dead(root: Path) -> list[tuple[Path, int]]:
     """Return the folders whose owners have ended, each with a lock on it."""
     dead: list[tuple[Path, int]] = []
-    with contextlib.suppress(FileNotFoundError), _locked(root, fcntl.LOCK_EX):
+    with contextlib.suppress(FileNotFoundError), _lock(root, fcntl.LOCK_EX):
         for folder in root.iterdir():
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # its owner has just removed the folder
                 lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -100,7 +100,7 @@ def remove(folder: str | Path) -> None:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path, kind: int) -> Iterator[None]:
+def _lock(folder: Path, kind: int) -> Iterator[None]:
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(lock, kind)

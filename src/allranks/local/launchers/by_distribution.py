@@ -7,7 +7,7 @@ from allranks.local.launchers import mpi, ray
 from allranks.local.launchers.launching import Assignment, LaunchedPrograms, Launcher
 
 LINGER = 30.0
-"""Seconds that TensorFlow's other workers have to exit after the chief, if there are no parameter servers."""
+"""Seconds for TensorFlow's other workers to exit after the chief, if there are no parameter servers."""
 
 
 def launch_every_rank(assignment: Assignment) -> LaunchedPrograms:

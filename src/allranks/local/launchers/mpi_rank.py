@@ -19,7 +19,7 @@ FROM_MPIRUN = ("OMPI_", "PMIX_", "OPAL_", "ORTE_")
 def main(ranks: str, events_file: str) -> None:
     """Run one rank, and exit with its exit code or signal.
 
-    ranks:       a JSON file with each rank, as of `supervisor.Program`
+    ranks:       a JSON file with the fields of `supervisor.Program` for each rank
     events_file: the file for `started`, `exited` and `failed` events, one JSON object per line
     """
     number = int(os.environ["OMPI_COMM_WORLD_RANK"])

@@ -24,7 +24,7 @@ OBJECT_STORE = 256 << 20
 here."""
 
 NO_STATISTICS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_USAGE_STATS_REPORT_URL": "about:blank"}
-"""Ray reports even that statistics are disabled, unless its address for reports is none
+"""Ray reports its usage statistics, even that they are disabled, unless its address for reports is none
 (`_report_disabled_usage_sync` in ray/dashboard/modules/usage_stats/usage_stats_head.py, Ray 2.60)."""
 
 START = """

@@ -1,4 +1,4 @@
-"""What mpirun needs to reach an emulated instance, like ssh and sshd on a real one: an rsh client and an rsh server.
+"""An rsh client and an rsh server, with which mpirun reaches an emulated instance as by ssh and sshd on a real one.
 
 The server listens on a Unix socket in a folder that every instance sees and only this user may enter. It does not
 depend on the instances' network. Both programs import the standard library only, as does `mpi_rank`.
@@ -24,7 +24,7 @@ def socket_name(host: str) -> str:
 def client(folder: str, host: str, *command: str) -> None:
     """Run the command and exit with its exit code. Exit with 255, as ssh does, if the instance cannot be reached.
 
-    folder: of the sockets of the servers
+    folder: the folder with the sockets of the servers
     """
     os.chdir(folder)
     end = time.monotonic() + CLIENT_SECONDS

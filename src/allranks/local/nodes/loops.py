@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from allranks.history.records import OutputRecord, Status, StepRecord, Verdict
-from allranks.local.attempt.collect import place_of
+from allranks.local.attempt.collect import save_path
 from allranks.local.nodes.pipeline import Execution, begin, end, inputs_of, truth
 from allranks.local.scope import Scope, text_of
 from allranks.plan import digest, values
@@ -96,7 +96,7 @@ async def run_parallel_for(execution: Execution, scope: Scope, node: ParallelFor
     record.status = next((status for status in precedence if status in states), Status.COMPLETED)
     if record.status is Status.COMPLETED:
         places = ((port, scope.output_path_of(node, port)) for port in node.outputs)
-        record.outputs = [_gathered(port, place, record, iterations) for port, place in places]
+        record.outputs = [_gather(port, place, record, iterations) for port, place in places]
     end(execution, record)
 
 
@@ -120,13 +120,13 @@ def _items(execution: Execution, scope: Scope, node: ParallelFor, record: StepRe
         return texts
     items = node.items
     if not isinstance(items, tuple):
-        items = _parsed(values.resolve(items, scope.lookup) or "")
+        items = _parse_items(values.resolve(items, scope.lookup) or "")
     texts = {item.name: {name: values.resolve(value, scope.lookup) for name, value in item.values} for item in items}
     execution.decide(record.name, ITEMS, json.dumps(texts))
     return texts
 
 
-def _parsed(text: str) -> tuple[Item, ...]:
+def _parse_items(text: str) -> tuple[Item, ...]:
     try:
         items = json.loads(text)
         pairs = list(items.items()) if isinstance(items, dict) else list(enumerate(items))
@@ -138,10 +138,10 @@ def _parsed(text: str) -> tuple[Item, ...]:
         raise ValueError(f"the items are {excerpt!r}; expected a list or a mapping of mappings as JSON") from None
 
 
-def _gathered(port: Output, user_path: str | None, record: StepRecord, iterations: list[StepRecord]) -> OutputRecord:
+def _gather(port: Output, user_path: str | None, record: StepRecord, iterations: list[StepRecord]) -> OutputRecord:
     """Return the collected outputs of all iterations: texts as a JSON list, data as an mltable."""
     written = [output for iteration in iterations for output in iteration.outputs if output.name == port.name]
-    path = place_of(port, user_path, Path(record.folder), record.name)
+    path = save_path(port, user_path, Path(record.folder), record.name)
     path.parent.mkdir(parents=True, exist_ok=True)
     if port.type in PRIMITIVES:
         text = json.dumps([_literal(output) for output in written])

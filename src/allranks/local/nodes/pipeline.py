@@ -1,5 +1,5 @@
-"""The interface between the runners of nodes and the execution of their run. The runners of pipeline components, which
-run a graph in its own scope, of if_else nodes, which decide what of a graph runs, and of nodes that do not run."""
+"""The interface between the runners of nodes and the execution of their run; and the runners of pipeline components,
+of if_else nodes, and of nodes whose outputs come from a folder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Execution(Protocol):
         """Return the record and scope of one iteration of a loop. A resumed run's iteration keeps its record."""
 
     def at_once(self, step: Step) -> int:
-        """Return how many steps with the layout of this one the machine executes at once."""
+        """Return the number of steps with the layout of this one that the machine executes concurrently."""
 
     def is_canceled(self, path: str) -> bool:
         """Return whether a user or another node has canceled a node or one around it."""
@@ -43,7 +43,7 @@ class Execution(Protocol):
         """Cancel a node and everything inside it."""
 
     async def curve(self, record: StepRecord, metric: str) -> Sequence[Point]:
-        """Return what a running step has logged of a metric so far."""
+        """Return the values of a metric that a running step has logged so far."""
 
     def decision(self, path: str, key: str) -> str | None:
         """Return a node's decision; None if it has not decided."""
@@ -74,11 +74,11 @@ def inputs_of(node: Pipeline, scope: Scope) -> dict[str, str | None]:
     return values.of_pipeline(node, scope.lookup)
 
 
-def begin(execution: Execution, record: StepRecord, given: Mapping[str, str | None]) -> None:
-    """Set the record of a node that contains others to Running, and save it. given: its inputs as text"""
+def begin(execution: Execution, record: StepRecord, inputs: Mapping[str, str | None]) -> None:
+    """Set the record of a node that contains others to Running, and save it. inputs: its inputs as text"""
     record.status, record.ended = Status.RUNNING, None
     record.started = record.started or time.time()
-    record.inputs = {name: text for name, text in given.items() if text is not None}
+    record.inputs = {name: text for name, text in inputs.items() if text is not None}
     execution.recorder.changed(record)
 
 
@@ -113,7 +113,7 @@ def truth(text: str) -> bool | None:
     return _TRUTH.get(text.strip().lower())
 
 
-def outcome_of(execution: Execution, record: StepRecord) -> bool | None:
+def condition_outcome(execution: Execution, record: StepRecord) -> bool | None:
     """Return the decision of a condition that has run."""
     return truth(execution.decision(record.name, BRANCH) or "")
 
@@ -122,7 +122,7 @@ async def run_stand_in(execution: Execution, scope: Scope, node: StandIn, record
     """Record the outputs in the user's folder, without copying them."""
     begin(execution, record, {})
     places = [(output, Path(output.path or node.folder)) for output in node.outputs]
-    record.outputs = [await asyncio.to_thread(collect.recorded, output, place) for output, place in places]
+    record.outputs = [await asyncio.to_thread(collect.describe, output, place) for output, place in places]
     execution.recorder.note(record, f"not run: its outputs are those of {node.folder}")
     record.status = Status.COMPLETED
     end(execution, record)

@@ -15,7 +15,7 @@ from statistics import fmean, median
 from allranks.contract.templating import wire
 from allranks.history.nested import OBJECTIVE, SPACE
 from allranks.history.records import OutputRecord, Point, Progress, Status, StepRecord, Verdict
-from allranks.local.attempt.collect import place_of
+from allranks.local.attempt.collect import save_path
 from allranks.local.attempt.copying import copy
 from allranks.local.nodes.pipeline import Execution, begin, end, inputs_of
 from allranks.local.nodes.trial_sampling import Sampler, Units
@@ -29,7 +29,7 @@ from allranks.plan.walk import as_trial
 from allranks.text import count, number
 
 POLL = 0.5
-"""Seconds between two looks at the metrics of running trials, if a policy may stop them."""
+"""Seconds between two checks of the metrics of running trials, if a policy may stop them."""
 
 _TRIAL, _STOPPED = "trial", "stopped"
 """Decisions: the values of a trial, and the reason why a policy stops it."""
@@ -38,7 +38,7 @@ _TRIAL, _STOPPED = "trial", "stopped"
 async def run(execution: Execution, scope: Scope, node: Sweep, record: StepRecord) -> None:
     """Run trials until the search space or a limit is exhausted. The outputs of the best one become the sweep's.
 
-    The values of a trial, and that a policy stops it, are saved before they take effect, so that a resumed run
+    The values of a trial, and the decision to stop it, are saved before they take effect, so that a resumed run
     continues with the same trials.
     """
     inputs = inputs_of(as_trial(node, 0), scope)
@@ -59,10 +59,10 @@ async def run(execution: Execution, scope: Scope, node: Sweep, record: StepRecor
 class _Search:
     """One execution of a sweep.
 
-    inputs:    of the trials, without the search space's values
-    scopes:    of the trials, in the order of their numbers
-    curves:    by trial, the values of the primary metric, with a sign that makes larger ones better
-    intervals: by trial, to how many of its values the policy has been applied
+    inputs:    the inputs of the trials, without the search space's values
+    scopes:    the scopes of the trials, in the order of their numbers
+    curves:    by trial, the values of the primary metric, with the sign that makes larger values better
+    intervals: by trial, the number of values to which the policy has been applied
     """
 
     execution: Execution
@@ -99,7 +99,7 @@ class _Search:
             )
             for task in ended:
                 task.result()  # raises an error that ends the whole run
-                self._ended(self.running.pop(task))
+                self._add_result(self.running.pop(task))
             if clock() >= due and not self.overdue:
                 self.overdue, due = True, math.inf
                 for trial in self.running.values():
@@ -138,13 +138,13 @@ class _Search:
         """Return the records of the trials, in the order of their numbers; the last ones may have none yet."""
         return [record for scope in self.scopes for record in scope.records.values()]
 
-    def _ended(self, trial: int) -> None:
+    def _add_result(self, trial: int) -> None:
         """Add the result of a trial, and update the sweep's progress and its curve of the best value."""
         record, metric = self._trials()[trial], self.node.metric
         if curve := self._signed(record.metrics.get(metric, ())):
             self.curves[trial] = curve
         value = max(curve, default=None) if record.status is Status.COMPLETED else None
-        self.sampler.ended(trial, None if value is None else self.sign * value)
+        self.sampler.add_result(trial, None if value is None else self.sign * value)
         points = {}
         if value is not None:
             if self.best is None or value > max(self.curves[self.best]):
@@ -159,7 +159,7 @@ class _Search:
         return [self.sign * point.value for point in points if math.isfinite(point.value)]
 
     async def _apply_policy(self) -> None:
-        """Stop running trials that the policy does not let continue."""
+        """Stop the running trials that the policy terminates."""
         policy = self.node.early_termination
         if policy is None:
             return
@@ -217,22 +217,22 @@ class _Search:
         return Verdict(name, reason) if first is None else replace(first, step=name, reason=f"{reason}; {first.reason}")
 
     def outputs(self, scope: Scope) -> list[OutputRecord]:
-        """Return the outputs of the best trial. Copy those for which the user set a path there."""
+        """Return the outputs of the best trial. Copy an output to the path that the user set for it."""
         assert self.best is not None
         outputs = {output.name: output for output in self.scopes[self.best].outputs()}
         ports = (port for port in self.node.outputs if port.name in outputs)
-        return [self._placed(outputs[port.name], port, scope.output_path_of(self.node, port)) for port in ports]
+        return [self._copy_output(outputs[port.name], port, scope.output_path_of(self.node, port)) for port in ports]
 
-    def _placed(self, output: OutputRecord, port: Output, wanted: str | None) -> OutputRecord:
-        if wanted is None or "://" in wanted:
+    def _copy_output(self, output: OutputRecord, port: Output, user_path: str | None) -> OutputRecord:
+        if user_path is None or "://" in user_path:
             return output
-        place = place_of(port, wanted, Path(self.record.folder), self.record.name)
+        place = save_path(port, user_path, Path(self.record.folder), self.record.name)
         place.parent.mkdir(parents=True, exist_ok=True)
         copy(Path(output.path), place)
         return replace(output, path=str(place), digest=digest.of_path(place))
 
 
-def settled_trials(steps: Iterable[StepRecord], decisions: Mapping[tuple[str, str], str]) -> set[str]:
+def finished_trials(steps: Iterable[StepRecord], decisions: Mapping[tuple[str, str], str]) -> set[str]:
     """Return the paths of the trials that a resumed run does not repeat: those that failed or that a policy stopped.
 
     If a sweep failed because none of its trials finished, all of them run again.

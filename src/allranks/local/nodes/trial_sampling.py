@@ -1,4 +1,4 @@
-"""Sample the search space of a sweep: the place of each trial's values in their distributions."""
+"""Sample the search space of a sweep: the position of each trial's values in their distributions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from allranks.plan.graph import Sweep
 from allranks.plan.sweep import value_of
 
 Units: TypeAlias = tuple[float, ...]
-"""A place between 0 and 1 for each parameter, see `value_of`."""
+"""A position between 0 and 1 for each parameter, see `value_of`."""
 
 _DRAWS = 20_000
-"""How often another combination is drawn before a search space counts as exhausted."""
+"""Number of draws without a new combination after which a search space counts as exhausted."""
 
 
 class Sampler:
@@ -53,10 +53,10 @@ class Sampler:
             self._study.add(number, units)
         return units
 
-    def ended(self, number: int, value: float | None) -> None:
+    def add_result(self, number: int, value: float | None) -> None:
         """Add the result of a trial; None if it has none."""
         if self._study is not None:
-            self._study.ended(number, value)
+            self._study.add_result(number, value)
 
     def _candidates(self, number: int) -> Iterator[Units]:
         sampling, size = self._sweep.sampling, len(self._sweep.search_space)
@@ -92,7 +92,7 @@ def _sobol(sweep: Sweep) -> Sequence[Units]:
 
 
 class _Study:
-    """Optuna's study of a sweep. Its parameters are units; those of choices are the number of the value."""
+    """Optuna's study of a sweep. Its parameters are units, or the index of the value for a choice."""
 
     def __init__(self, sweep: Sweep) -> None:
         # 0.3 s, and only Bayesian sampling needs it.
@@ -115,7 +115,7 @@ class _Study:
         self._optuna = optuna
 
     def proposal(self) -> Units:
-        """Return the units that the results so far suggest."""
+        """Return the units that the study suggests from the results so far."""
         trial = self._study.ask(self._distributions)
         # It is added as a trial when its values are known to be new.
         self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
@@ -132,7 +132,7 @@ class _Study:
             self._optuna.trial.create_trial(state=running, params=params, distributions=self._distributions)
         )
 
-    def ended(self, number: int, value: float | None) -> None:
+    def add_result(self, number: int, value: float | None) -> None:
         """Add the result of a trial; None if it has none."""
         states = self._optuna.trial.TrialState
         self._study.tell(self._numbers[number], value, states.FAIL if value is None else states.COMPLETE)

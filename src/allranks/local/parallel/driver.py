@@ -24,11 +24,11 @@ def main(settings_file: str, entry: str, arguments: Sequence[str]) -> int:
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     alive, end = os.pipe()
     rank = settings["rank"]
-    hub = _forked(lambda: Hub(settings, alive).run(), end) if rank == 0 else None
+    hub = _fork(lambda: Hub(settings, alive).run(), end) if rank == 0 else None
     slots: dict[int, int] = {}
 
     def start(slot: int) -> None:
-        slots[_forked(lambda: _work(settings, f"worker {slot} of instance {rank}", entry, arguments), end)] = slot
+        slots[_fork(lambda: _work(settings, f"worker {slot} of instance {rank}", entry, arguments), end)] = slot
 
     for slot in range(settings["concurrency"] or _default_concurrency(settings["count"])):
         start(slot)
@@ -49,8 +49,8 @@ def _exit_code(status: int) -> int:
     return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
-def _forked(run: Callable[[], int], end: int) -> int:
-    """Run a function in a new process, and return the process id. end: of a pipe, which only this process keeps open"""
+def _fork(run: Callable[[], int], end: int) -> int:
+    """Run a function in a new process, and return the process id. end: the end of a pipe that only this process has"""
     pid = os.fork()
     if pid:
         return pid

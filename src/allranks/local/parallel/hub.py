@@ -1,4 +1,4 @@
-"""The process that gives mini-batches to the workers of all instances, and writes down what they return."""
+"""The process that distributes mini-batches to the workers of all instances and collects their results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FatalError(Exception):
 
 @dataclass(eq=False)
 class _Worker:
-    """A connection to a worker. busy: the mini-batch that it has, and since when"""
+    """A connection to a worker. busy: its current mini-batch, and the time at which it started"""
 
     connection: socket.socket
     name: str = "a worker"
@@ -41,7 +41,7 @@ class _Worker:
 
 
 class Hub:
-    """Gives out the mini-batches of a step.
+    """Distributes the mini-batches of a step.
 
     alive: a pipe whose other end closes when the process that started this one has ended
     """
@@ -57,7 +57,7 @@ class Hub:
         self._short = False
 
     def run(self) -> int:
-        """Give out all mini-batches, write the results, and return the exit code of the step."""
+        """Distribute all mini-batches, write the results, and return the exit code of the step."""
         try:
             with _listening(self._settings["socket"]) as listener:
                 self._divide()
@@ -84,7 +84,7 @@ class Hub:
         self._waiting = deque(range(len(self._batches)))
         self._open = len(self._batches)
         print(f"{len(self._batches)} mini-batches")
-        self._tell_progress()
+        self._report_progress()
 
     def _serve(self, listener: socket.socket) -> None:
         self._selector.register(listener, selectors.EVENT_READ)
@@ -102,11 +102,11 @@ class Hub:
                     live -= 1
                     self._lost(key.data)
             if time.monotonic() - self._reported > REPORT_INTERVAL:
-                self._tell_progress()
-        self._tell_progress()
+                self._report_progress()
+        self._report_progress()
 
     def _read(self, worker: _Worker) -> bool:
-        """Handle what a worker has sent. Return False if it has ended."""
+        """Handle a message of a worker. Return False if the worker has ended."""
         try:
             data = worker.connection.recv(1 << 20)
         except ConnectionResetError:
@@ -123,7 +123,7 @@ class Hub:
 
     def _on_ready(self, worker: _Worker) -> None:
         worker.ready = True
-        self._give(worker)
+        self._send_next(worker)
 
     def _on_fatal(self, worker: _Worker, message: str, detail: str) -> None:
         raise FatalError(f"{message} ({worker.name})", detail)
@@ -139,11 +139,11 @@ class Hub:
             self._short = True
             print(f"{short}; the missing ones count as failed items")
         self._check_items(short)
-        self._give(worker)
+        self._send_next(worker)
 
     def _on_failed(self, worker: _Worker, message: str) -> None:
         self._fail(worker, message)
-        self._give(worker)
+        self._send_next(worker)
 
     def _lost(self, worker: _Worker) -> None:
         """Handle the end of a worker, which its time-out or a signal may have caused."""
@@ -170,24 +170,24 @@ class Hub:
         if self._tries[index] < tries:
             self._waiting.append(index)
             if self._idle:
-                self._give(self._idle.pop())
+                self._send_next(self._idle.pop())
             return
         self._open -= 1
         self._failed_batches += 1
         self._failed_items += _count(self._batches[index])
         limit = self._settings["mini_batch_error_threshold"]
-        told = f"the last one, {what}: {message}"
+        last = f"the last one, {what}: {message}"
         if 0 <= limit < self._failed_batches:
-            raise FatalError(f"{self._failed_batches} mini-batches failed, and {limit} may; {told}")
-        self._check_items(told)
+            raise FatalError(f"{self._failed_batches} mini-batches failed, at most {limit} may; {last}")
+        self._check_items(last)
 
-    def _check_items(self, told: str) -> None:
+    def _check_items(self, last: str) -> None:
         limit = self._settings["error_threshold"]
         if 0 <= limit < self._failed_items:
-            raise FatalError(f"{self._failed_items} items failed, and {limit} may; {told}")
+            raise FatalError(f"{self._failed_items} items failed, at most {limit} may; {last}")
 
-    def _give(self, worker: _Worker) -> None:
-        """Give a worker the next mini-batch. If there is none, it waits; when all are done, every worker ends."""
+    def _send_next(self, worker: _Worker) -> None:
+        """Send a worker the next mini-batch. If there is none, it waits; when all are done, every worker ends."""
         worker.busy = None
         if self._waiting:
             index = self._waiting.popleft()
@@ -201,13 +201,13 @@ class Hub:
                 _send(idle, None)
             self._idle = []
 
-    def _tell_progress(self) -> None:
+    def _report_progress(self) -> None:
         self._reported = time.monotonic()
         total = len(self._batches)
         self._report.append(self._report.Progress(total - self._open, total))
 
     def _write(self) -> None:
-        """Write the results in the order of the mini-batches, and report what failed."""
+        """Write the results in the order of the mini-batches, and report the failures."""
         total = len(self._batches)
         print(f"{total - self._failed_batches} of {total} mini-batches succeeded; {self._failed_items} items failed")
         if self._failed_items:
@@ -235,7 +235,7 @@ def _listening(path: str) -> socket.socket:
 
 
 def _send(worker: _Worker, message: object) -> None:
-    with contextlib.suppress(OSError):  # it has ended, which the next read tells
+    with contextlib.suppress(OSError):  # it has ended, which the next read detects
         worker.connection.sendall(json.dumps(message).encode() + b"\n")
 
 

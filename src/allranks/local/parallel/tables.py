@@ -16,29 +16,29 @@ PARTITION_FORMATS = ("extract_columns_from_partition_format", "extract_partition
 
 
 MiniBatch = Tuple[Any, Optional[Dict[str, Any]]]
-"""The items of a mini-batch, as JSON has them, and the keys and values of its partition."""
+"""The items of a mini-batch as JSON values, and the keys and values of its partition."""
 
 
 class DataError(Exception):
-    """The data cannot be divided; the message says why."""
+    """The data cannot be divided. The message is the reason."""
 
 
 class Data:
-    """The inputs that are divided, as this instance sees them.
+    """The inputs to divide, as this instance sees them.
 
-    settings: "inputs", for each a pair of its path and the transformations of its MLTable, or None
+    settings: with the path of each input, and the files and transformations of its MLTable, if it is one
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._inputs: list[tuple[str, list[str] | None, list[tuple[str, Any]]]] = [
-            (path, patterns, [_named(step) for step in steps]) for path, patterns, steps in settings["inputs"]
+            (path, patterns, [_parse_step(step) for step in steps]) for path, patterns, steps in settings["inputs"]
         ]
         self._keys: list[str] = settings["partition_keys"]
         self._size: int | None = settings["mini_batch_size"]
         self._table = functools.lru_cache(maxsize=None)(self._read_table)
 
-    def of(self, items: Any) -> Any:
-        """Return a mini-batch as the run function gets it: a list of paths, or rows as a DataFrame."""
+    def mini_batch(self, items: Any) -> Any:
+        """Return a mini-batch in the form for the run function: a list of paths, or rows as a DataFrame."""
         number, part = items
         if isinstance(part, dict):
             frame = self._table(number)
@@ -84,7 +84,7 @@ class Data:
                 yield [number, {"group": place}], dict(zip(self._keys, values))
             return
         count = len(self._table(number))
-        size = sum(os.path.getsize(self.of([number, [name]])[0]) for name in files)
+        size = sum(os.path.getsize(self.mini_batch([number, [name]])[0]) for name in files)
         rows = max(1, round(count * (self._size or DEFAULT_BYTES) / max(1, size)))
         for first in range(0, count, rows):
             yield [number, {"first": first, "end": min(first + rows, count)}], None
@@ -116,7 +116,7 @@ class Data:
         return [os.path.relpath(name, path) for name in _below(path)] if os.path.isdir(path) else [""]
 
     def _partition(self, number: int, name: str) -> dict[str, Any]:
-        """Return the columns that an MLTable takes from the path of a file: texts, or times for {day:yyyy/MM/dd}."""
+        """Return the columns that an MLTable reads from the path of a file: texts, or times for {day:yyyy/MM/dd}."""
         columns: dict[str, Any] = {}
         for step, options in self._inputs[number][2]:
             if step in PARTITION_FORMATS:
@@ -140,7 +140,7 @@ class Data:
         reader, options = next(step for step in steps if step[0].startswith("read_"))
         frames, first = [], None
         for name in self._files(number):
-            path = self.of([number, [name]])[0]
+            path = self.mini_batch([number, [name]])[0]
             try:
                 frame = _READERS[reader](pandas, path, options, first)
             except Exception as error:  # the errors of pandas' readers have no common class
@@ -164,7 +164,7 @@ def _below(folder: str) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of a column as JSON has it."""
+    """Convert a value of a column to a JSON value."""
     value = value.item() if hasattr(value, "item") else value
     return value if isinstance(value, (str, int, float, bool)) else str(value)
 
@@ -175,14 +175,14 @@ def _time(text: str, pattern: str) -> datetime.datetime:
     return datetime.datetime.strptime(text, pattern)
 
 
-def _named(step: Any) -> tuple[str, Any]:
+def _parse_step(step: Any) -> tuple[str, Any]:
     """Return the name and the options of a transformation: a text, or a mapping with one key."""
     name, options = (step, None) if isinstance(step, str) else next(iter(step.items()))
     return str(name), {} if options is None else options
 
 
 _ENCODINGS = {"utf8": "utf-8-sig", "utf8bom": "utf-8-sig", "iso88591": "latin-1", "windows1252": "cp1252"}
-"""Python's names of encodings that the schema of MLTable names otherwise."""
+"""Python's names of encodings, where the schema of MLTable has others."""
 
 
 def _encoding(options: dict[str, Any]) -> str:
@@ -190,7 +190,7 @@ def _encoding(options: dict[str, Any]) -> str:
     return _ENCODINGS.get(name, name)
 
 
-def _delimited(pandas: Any, path: str, options: dict[str, Any], first: list[str] | None) -> Any:
+def _read_delimited(pandas: Any, path: str, options: dict[str, Any], first: list[str] | None) -> Any:
     """Return the rows of a file. first: the names of the first file's columns"""
     header, delimiter = str(options.get("header", "all_files_same_headers")), options.get("delimiter", ",")
     has_names = header not in ("no_header", "False") and not (header == "from_first_file" and first is not None)
@@ -211,7 +211,7 @@ def _delimited(pandas: Any, path: str, options: dict[str, Any], first: list[str]
     return frame
 
 
-def _json_lines(pandas: Any, path: str, options: dict[str, Any], _: object) -> Any:
+def _read_json_lines(pandas: Any, path: str, options: dict[str, Any], _: object) -> Any:
     records = []
     with open(path, encoding=_encoding(options)) as file:
         for line in filter(str.strip, file):
@@ -224,23 +224,23 @@ def _json_lines(pandas: Any, path: str, options: dict[str, Any], _: object) -> A
 
 
 _READERS: dict[str, Any] = {
-    "read_delimited": _delimited,
+    "read_delimited": _read_delimited,
     "read_parquet": lambda pandas, path, _, __: pandas.read_parquet(path),
-    "read_json_lines": _json_lines,
+    "read_json_lines": _read_json_lines,
 }
 
 
 def _convert(pandas: Any, frame: Any, conversions: list[dict[str, Any]]) -> Any:
     for each in conversions:
-        for name in _listed(each["columns"]):
+        for name in _as_list(each["columns"]):
             if name in frame.columns:
-                frame[name] = _converted(pandas, frame[name], each["column_type"])
+                frame[name] = _convert_column(pandas, frame[name], each["column_type"])
     return frame
 
 
-def _converted(pandas: Any, column: Any, kind: Any) -> Any:
-    """Return a column of another type. A value that has not this type is missing."""
-    kind, options = _named(kind)
+def _convert_column(pandas: Any, column: Any, kind: Any) -> Any:
+    """Convert a column to another type. A value that cannot be converted is missing."""
+    kind, options = _parse_step(kind)
     if kind in ("int", "float"):
         numbers = pandas.to_numeric(column, errors="coerce")
         return numbers.astype(float) if kind == "float" else numbers.map(int, na_action="ignore")
@@ -251,8 +251,8 @@ def _converted(pandas: Any, column: Any, kind: Any) -> Any:
     texts = [str(value) if known else None for value, known in zip(column, column.notna())]
     if kind == "string":
         return pandas.Series(texts, index=column.index, dtype=object)
-    values = {text.lower(): True for text in _listed(options.get("true_values", "true"))}
-    values.update((text.lower(), False) for text in _listed(options.get("false_values", "false")))
+    values = {text.lower(): True for text in _as_list(options.get("true_values", "true"))}
+    values.update((text.lower(), False) for text in _as_list(options.get("false_values", "false")))
     other = {"true": True, "false": False}.get(str(options.get("mismatch_as")).lower())
     found = [None if text is None else values.get(text.lower(), other) for text in texts]
     return pandas.Series(found, index=column.index, dtype=object if None in found else bool)
@@ -273,14 +273,14 @@ def _sample(_: object, frame: Any, options: dict[str, Any]) -> Any:
 
 _CHANGES: dict[str, Any] = {
     "convert_column_types": _convert,
-    "drop_columns": lambda _, frame, names: frame.drop(columns=_listed(names), errors="ignore"),
+    "drop_columns": lambda _, frame, names: frame.drop(columns=_as_list(names), errors="ignore"),
     "filter": _filter,
-    "keep_columns": lambda _, frame, names: frame[[name for name in frame.columns if name in _listed(names)]],
+    "keep_columns": lambda _, frame, names: frame[[name for name in frame.columns if name in _as_list(names)]],
     "skip": lambda _, frame, count: frame.iloc[count:],
     "take": lambda _, frame, count: frame.head(count),
     "take_random_sample": _sample,
 }
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]

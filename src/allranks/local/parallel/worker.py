@@ -23,7 +23,7 @@ PATIENCE = 120.0
 
 
 def connect(path: str) -> socket.socket | None:
-    """Return a connection to the hub; None if it has ended, or did not start."""
+    """Return a connection to the hub; None if the hub has ended or did not start."""
     folder, name = os.path.split(path)
     here = os.getcwd()
     os.chdir(folder)  # the path of a socket may have 107 characters
@@ -53,7 +53,7 @@ def work(connection: socket.socket, settings: dict[str, Any], name: str, entry: 
     try:
         send("start", name)
         try:
-            script = _imported(entry, arguments)
+            script = _import(entry, arguments)
             run = getattr(script, "run", None)
             if not callable(run):
                 send("fatal", f"{entry}: it defines no function run(mini_batch)", "")
@@ -61,7 +61,7 @@ def work(connection: socket.socket, settings: dict[str, Any], name: str, entry: 
             if callable(getattr(script, "init", None)):
                 script.init()
         except BaseException as error:
-            send("fatal", _told(error, entry), traceback.format_exc())
+            send("fatal", _error_text(error, entry), traceback.format_exc())
             return 0
         send("ready")
         call = _Run(settings, run, entry)
@@ -76,7 +76,7 @@ def work(connection: socket.socket, settings: dict[str, Any], name: str, entry: 
             except Exception:
                 traceback.print_exc()
     except (BrokenPipeError, ConnectionResetError):
-        pass  # the hub has ended, and has said why
+        pass  # the hub has ended, and has reported the reason
     return 0
 
 
@@ -89,9 +89,9 @@ class _Run:
         self._data = tables.Data(settings)
 
     def __call__(self, index: int, items: Any, group: dict[str, Any] | None) -> tuple[Any, ...]:
-        """Return the message to the hub: what the mini-batch returned, or why it failed."""
+        """Return the message to the hub: the result of the mini-batch, or the reason why it failed."""
         try:
-            batch = self._data.of(items)
+            batch = self._data.mini_batch(items)
             arguments = [SimpleNamespace(minibatch_index=index, partition_key_value=group)] * self._with_context
             # The default action of the signal ends this process, whatever the function is doing.
             signal.setitimer(signal.ITIMER_REAL, self._settings["timeout"])
@@ -102,21 +102,21 @@ class _Run:
             written = _text(result)
         except BaseException as error:
             traceback.print_exc()
-            return "failed", _told(error, self._entry)
+            return "failed", _error_text(error, self._entry)
         if written is None:
             what = "None" if result is None else f"an object of type {type(result).__name__}"
             found = f"run() returned {what}, not a list or a DataFrame with one element for each item"
-            return "fatal", f"{self._place()}: {found}", ""
+            return "fatal", f"{self._batch_name()}: {found}", ""
         count, text = written
-        short = f"{self._place()}: run() returned {count} for {len(batch)} items" if count < len(batch) else ""
+        short = f"{self._batch_name()}: run() returned {count} for {len(batch)} items" if count < len(batch) else ""
         return "done", count, len(batch), text if self._settings["append"] else "", short
 
-    def _place(self) -> str:
+    def _batch_name(self) -> str:
         code = getattr(self._run, "__code__", None)
         return f"{_shown(code.co_filename)}:{code.co_firstlineno}" if code else self._entry
 
 
-def _imported(entry: str, arguments: Sequence[str]) -> ModuleType:
+def _import(entry: str, arguments: Sequence[str]) -> ModuleType:
     """Import the script under its own name, with its arguments and its folder as for a program."""
     path = os.path.abspath(entry)
     sys.argv = [entry, *arguments]
@@ -143,7 +143,7 @@ def _takes_context(run: Callable[..., Any]) -> bool:
 
 
 def _text(result: Any) -> tuple[int, str] | None:
-    """Return the number of results, and the lines that they are in the output; None for an unsuitable type."""
+    """Return the number of results, and their lines in the output; None for an unsupported type."""
     if hasattr(result, "to_csv") and hasattr(result, "columns"):
         return len(result), result.to_csv(sep=" ", header=False, index=False)
     if isinstance(result, (list, tuple)) or (hasattr(result, "__array__") and getattr(result, "shape", None) != ()):
@@ -151,7 +151,7 @@ def _text(result: Any) -> tuple[int, str] | None:
     return None
 
 
-def _told(error: BaseException, entry: str) -> str:
+def _error_text(error: BaseException, entry: str) -> str:
     """Return an exception as text, with the innermost line of the step's own code."""
     where = entry
     for frame in traceback.extract_tb(error.__traceback__):

@@ -28,7 +28,7 @@ REQUEST_SECONDS = 120.0
 s on two busy cores."""
 
 CLOSE_SECONDS = 5.0
-"""How long the process may take to exit when it has no work left."""
+"""Seconds for the process to exit when it has no work."""
 
 
 def may_track(step: Step) -> bool:
@@ -40,7 +40,7 @@ def may_track(step: Step) -> bool:
 
 
 class TrackingError(Exception):
-    """MLflow failed; the message says why. It leads to a note, and does not end the run."""
+    """MLflow failed. The message is the reason. It leads to a note, and does not end the run."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class ParentRun:
     """The MLflow run of a pipeline's run, whose children are the MLflow runs of its steps. As on Azure ML, the steps of
     a nested pipeline are children of the same run.
 
-    tags:   with allranks.run, the id of the pipeline's run
+    tags:   the tags, with allranks.run, the id of the pipeline's run
     params: the pipeline's inputs
     run_id: None until the first child has been created
     """
@@ -69,7 +69,7 @@ class Ended:
 
 @dataclass(eq=False)
 class Tracking:
-    """Create and end MLflow runs, one request at a time. The first request starts the tracker process, or `start`.
+    """Create and end MLflow runs, one request at a time. The first request, or `start`, starts the tracker process.
 
     enabled: whether steps get MLflow runs
     parent:  their parent, which is created together with the first of them; None if they have none
@@ -103,7 +103,7 @@ class Tracking:
     def start(self) -> None:
         """Start the process, which imports MLflow meanwhile."""
         with contextlib.suppress(OSError):  # the first request reports it
-            self._started()
+            self._start_process()
 
     async def create(self, experiment: str, name: str, tags: Mapping[str, str]) -> str:
         """Create an MLflow run, a child of the parent, and return its id. Raise TrackingError on failure."""
@@ -119,7 +119,7 @@ class Tracking:
         return run_id
 
     async def curve(self, run_id: str, metric: str) -> list[Point]:
-        """Return what an MLflow run has logged of a metric so far. Raise TrackingError on failure."""
+        """Return the values of a metric that an MLflow run has logged so far. Raise TrackingError on failure."""
         answer = await self._ask(request="curve", run_id=run_id, metric=metric)
         try:
             return [Point(*point) for point in answer["points"]]
@@ -127,8 +127,8 @@ class Tracking:
             raise TrackingError("the MLflow process returned no curve") from None
 
     async def end(self, run_id: str, status: str, folder: str) -> Ended:
-        """End an MLflow run as FINISHED, FAILED or KILLED, and return what it contains. Raise TrackingError on
-        failure. folder: of the step, which gets links to the run's artifacts"""
+        """End an MLflow run as FINISHED, FAILED or KILLED, and return its contents. Raise TrackingError on failure.
+        folder: the folder of the step, which gets links to the run's artifacts"""
         answer = await self._ask(request="end", run_id=run_id, status=status, folder=folder)
         try:
             curves = {name: [Point(*point) for point in points] for name, points in answer["metrics"].items()}
@@ -169,7 +169,7 @@ class Tracking:
                 raise TrackingError(self._broken)
             try:
                 # The caller may be cancelled. The thread then still reads the answer.
-                exchange = asyncio.to_thread(self._exchange, self._started(), request)
+                exchange = asyncio.to_thread(self._exchange, self._start_process(), request)
                 answer = await asyncio.wait_for(exchange, REQUEST_SECONDS)
             except asyncio.TimeoutError:
                 self._broken = self._broken or f"the MLflow process did not answer within {REQUEST_SECONDS:g} s"
@@ -187,12 +187,12 @@ class Tracking:
         """Send a request, and return its answer. Called in a thread. Raise ValueError if the answer is invalid."""
         assert process.stdin is not None
         assert process.stdout is not None
-        with self._exchanging:  # whoever sent the request before may have been cancelled, and left its answer
+        with self._exchanging:  # the sender of the request before may have been cancelled before its answer arrived
             with contextlib.suppress(OSError):  # it has ended, and so has its output
                 process.stdin.write((json.dumps(request) + "\n").encode())
                 process.stdin.flush()
             if not (line := process.stdout.readline()):
-                raise ValueError(_how_ended(process))
+                raise ValueError(_describe_exit(process))
         if not line.endswith(b"\n"):
             raise ValueError("it ended in the middle of an answer")
         answer = json.loads(line)
@@ -200,8 +200,8 @@ class Tracking:
             raise ValueError("its answer was not a JSON object")
         return answer
 
-    def _started(self) -> subprocess.Popen[bytes]:
-        """Return the process. Start it if it does not run yet. Raise OSError if it cannot start."""
+    def _start_process(self) -> subprocess.Popen[bytes]:
+        """Return the process. Start it if it does not run. Raise OSError if it cannot start."""
         if self._process is None:
             self._process = subprocess.Popen(
                 command(self.workspace, self.log),
@@ -233,7 +233,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.stdout.close()
 
 
-def _how_ended(process: subprocess.Popen[bytes]) -> str:
+def _describe_exit(process: subprocess.Popen[bytes]) -> str:
     """Return how the tracker process ended, and log it."""
     try:
         code = process.wait(CLOSE_SECONDS)

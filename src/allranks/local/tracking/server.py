@@ -2,7 +2,7 @@
 own schema of the database, so such a step cannot log to the database of the run itself.
 
 A run starts at most one, which the supervisor ends with the run. In the rack it listens on the network of the run's
-instances, elsewhere on loopback. It answers only those who know the token of the run, as MLflow's clients send it.
+instances, elsewhere on loopback. It answers only requests with the token of the run, which MLflow's clients send.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from allranks.plan.graph import Step
 from allranks.workspace import Workspace
 
 LOG = "mlflow-server.log"
-"""Its log, in the run's folder."""
+"""The name of its log in the run's folder."""
 
 _SCHEMA = "store/db_migrations/versions"
 URI, _TOKEN = "MLFLOW_TRACKING_URI", "MLFLOW_TRACKING_TOKEN"
 
 
 def is_needed(step: Step, interpreter: Path) -> bool:
-    """Return whether a step needs the server: its mlflow does not fit the database, or may not, as its command installs
-    packages."""
+    """Return whether a step needs the server: its mlflow does not fit the database, or may be replaced by its command,
+    which installs packages."""
     if URI in step.environment_variables:
         return False  # it logs elsewhere
     found = (folder / "mlflow" for folder in installed.folders(interpreter))
@@ -48,13 +48,13 @@ def _own_mlflow() -> Path:
 
 
 def _schema(mlflow: Path) -> set[str]:
-    """Return the names of the revisions of the database that an mlflow knows; none for mlflow-skinny."""
+    """Return the names of an mlflow's database revisions; none for mlflow-skinny."""
     return {path.name for path in (mlflow / _SCHEMA).glob("*.py")}
 
 
 @dataclass(frozen=True)
 class ServerAddress:
-    """Where ranks reach the server, and the token that they need."""
+    """The address of the server for ranks, and the token that they need."""
 
     host: str
     port: int
@@ -69,14 +69,14 @@ class MlflowServer:
     """The server of a run. It starts when the first step needs it."""
 
     def __init__(self, supervisor: Supervisor, workspace: Workspace, folder: Path) -> None:
-        """folder: of the run"""
+        """folder: the folder of the run"""
         self._supervisor = supervisor
         self._workspace = workspace
         self._folder = folder
         self._starting: asyncio.Task[ServerAddress] | None = None
 
     async def address(self) -> ServerAddress:
-        """Return its address. Start it if it does not run; requests wait until it has. Raise OSError on failure."""
+        """Return the address. Start the server if it does not run. Raise OSError on failure."""
         self._starting = self._starting or asyncio.create_task(self._start())
         return await asyncio.shield(self._starting)
 
@@ -93,8 +93,8 @@ class MlflowServer:
 def main(database: str, artifacts: str, descriptor: str, supervisor: str) -> None:
     """Serve until the supervisor ends.
 
-    database, artifacts: URIs of the workspace's
-    descriptor:          of the listening socket
+    database, artifacts: URIs of the workspace's database and artifacts
+    descriptor:          the descriptor of the listening socket
     supervisor:          its process id
     """
     die_with_parent()
@@ -112,12 +112,12 @@ def main(database: str, artifacts: str, descriptor: str, supervisor: str) -> Non
 
     token = os.environ.pop(_TOKEN)
     initialize_backend_stores(database, default_artifact_root=artifacts)
-    application = authenticated(app.wsgi_app, token)
+    application = require_token(app.wsgi_app, token)
     make_server("", 0, application, threaded=True, request_handler=Handler, fd=int(descriptor)).serve_forever()
 
 
-def authenticated(application: Any, token: str) -> Any:
-    """Return a WSGI application that answers requests with this bearer token as another one does, and no others."""
+def require_token(application: Any, token: str) -> Any:
+    """Return a WSGI application that passes requests with this bearer token to another one, and rejects all others."""
     expected = f"Bearer {token}".encode()
 
     def answer(environ: dict[str, Any], start_response: Any) -> Any:

@@ -48,7 +48,7 @@ async def end(tracking: Tracking, recorder: RunRecorder, record: StepRecord) -> 
 
 
 def why_no_metrics(step: Step, records: Sequence[StepRecord]) -> str:
-    """Return why completed attempts of a step have logged no metrics, as far as that is known; "" if it is not."""
+    """Return the reason why completed attempts of a step have logged no metrics; "" if it is unknown."""
     notes = (note for record in records for note in record.notes if note.startswith("MLflow "))
     if note := next(notes, ""):
         return note

@@ -23,7 +23,7 @@ from typing import Any
 VARIABLE, DEBUGGED = "ALLRANKS_DEBUG", "ALLRANKS_DEBUGGED"
 """The folder of the session; set in a rank that is debugged, so that its child processes are not."""
 SITE, NAME = "sitecustomize", "allranks_debugger"
-"""The names of this module: under which Python imports it, and which it has then."""
+"""The name under which Python imports this module, and the name that it has afterwards."""
 RANK, SOCKET = "rank_{}.json", "rank_{}.sock"
 """The files of a rank in that folder: its report to the engine, and the socket of its debugger."""
 LOCAL = "127.0.0.1"
@@ -34,7 +34,7 @@ LAUNCHERS = ("torchrun", "torch", "accelerate", "deepspeed", "ray", "horovodrun"
 class Debugger:
     """The debugger of this process.
 
-    folder: of the session
+    folder: the folder of the session
     words:  the command line of this process
     """
 
@@ -51,8 +51,8 @@ class Debugger:
     def listener(self) -> socket.socket:
         """Return a socket that listens in the folder of the session, for this user only.
 
-        On a port, every user of the machine could run code in this process. The networks of instances do not matter to
-        a socket with a path.
+        On a port, every user of the machine could run code in this process. A socket with a path does not depend on the
+        networks of instances.
         """
         folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
         path = f"/proc/self/fd/{folder}/{SOCKET.format(self.rank)}"  # the path of a socket may have 107 characters
@@ -68,9 +68,9 @@ class Debugger:
         return listener
 
     def start_debugpy(self, package: str) -> None:
-        """Start the program of this process again, below debugpy.
+        """Restart the program of this process under debugpy.
 
-        package: the folder of debugpy beside the engine, for a step whose environment has none
+        package: the folder of debugpy beside the engine, for a step whose environment lacks it
         """
         debugpy = ["-m", "debugpy"]
         if importlib.util.find_spec("debugpy") is None:
@@ -85,7 +85,7 @@ class Debugger:
             if not os.fork():
                 relay(listener, port)
             self.report("waiting")
-        start = program_of(self.words)
+        start = program_index(self.words)
         program = list(self.words[start:])
         if program[0] != "-m":
             program[0] = os.path.abspath(program[0])  # debugpy adds the folder as it is to sys.path
@@ -93,7 +93,7 @@ class Debugger:
         os.execv(sys.executable, [sys.executable, *self.words[1:start], *debugpy, *listen, *program])
 
     def start_pdb(self) -> None:
-        """Have pdb stop at the first line of the script, on the terminal of the engine."""
+        """Stop with pdb at the first line of the script, on the terminal of the engine."""
 
         def trace(frame: FrameType, event: str, argument: object) -> Any:  # noqa: ARG001
             if frame.f_globals.get("__name__") != "__main__" or frame.f_code.co_name != "<module>":
@@ -112,7 +112,7 @@ class Debugger:
         sys.settrace(trace)
 
     def quit(self) -> None:
-        """Have the engine end this process and the others. By itself, it would end as if the step had failed."""
+        """Let the engine end all processes. If this process ended itself, the step would count as failed."""
         self.report("quit")
         threading.Event().wait()
 
@@ -132,7 +132,7 @@ def relay(listener: socket.socket, port: int) -> None:
 
 
 def connect(port: int) -> socket.socket:
-    """Return a connection to a port of the instance, on which debugpy listens or is about to."""
+    """Return a connection to a port of the instance, on which debugpy listens or soon will."""
     while True:
         with contextlib.suppress(ConnectionRefusedError):
             # From the same address, a free port could connect to itself.
@@ -143,7 +143,7 @@ def connect(port: int) -> socket.socket:
 def forward(listener: socket.socket, connect: Callable[[socket.socket], socket.socket]) -> None:
     """Forward the connections to a listening socket until it is shut down.
 
-    connect: returns what the client that it gets is forwarded to. If it raises OSError, the client is disconnected.
+    connect: returns the connection to forward a client to. If it raises OSError, the client is disconnected.
     """
     while True:
         try:
@@ -171,15 +171,15 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
             end.shutdown(how)
 
 
-def own_rank(environ: Mapping[str, str]) -> int | None:
-    """Return the rank of this process: as torchrun and its like count, else as the engine does."""
+def find_rank(environ: Mapping[str, str]) -> int | None:
+    """Return the rank of this process, as set by torchrun or a similar launcher, else by the engine."""
     reported = re.search(r"_rank_(\d+)\.jsonl$", environ.get("ALLRANKS_REPORT", ""))
     rank = environ.get("RANK") or (reported[1] if reported else "")
     return int(rank) if rank.isdigit() else None
 
 
-def program_of(words: Sequence[str]) -> int:
-    """Return the index of the program of the user, a script or -m, in a command line of Python; 0 if it runs none."""
+def program_index(words: Sequence[str]) -> int:
+    """Return the index of the user's program (a script or -m) in a Python command line; 0 if there is none."""
     start = 1
     while start < len(words) and words[start].startswith("-") and words[start] not in ("-m", "-c"):
         start += 2 if words[start] in ("-X", "-W") else 1
@@ -212,8 +212,8 @@ def begin() -> None:
         return
     with open("/proc/self/cmdline") as file:
         words = file.read().split("\0")[:-1]
-    rank = own_rank(os.environ)
-    if rank is None or DEBUGGED in os.environ or not program_of(words):
+    rank = find_rank(os.environ)
+    if rank is None or DEBUGGED in os.environ or not program_index(words):
         return
     with open(os.path.join(folder, "settings.json")) as file:
         settings = json.load(file)

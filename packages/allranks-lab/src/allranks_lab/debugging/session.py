@@ -30,18 +30,18 @@ HELD = {
     "ALLRANKS_JOIN_SECONDS": "2592000",
     "PYDEVD_DISABLE_FILE_VALIDATION": "1",
 }
-"""Variables of a step that is debugged: no library ends a rank that waits for one that is stopped."""
+"""Variables of a debugged step, so that no library ends a rank that waits for a stopped one."""
 
 
 @dataclass
 class DebugSession:
     """A debugging session of one step.
 
-    step:        its path. Of a path without the labels of iterations, the first iteration is debugged
-    ranks:       that are debugged; None: all
+    step:        the path of the step. Without the labels of iterations, the first iteration is debugged
+    ranks:       the ranks to debug; None: all
     terminal:    whether the debugger is pdb, on the terminal of this process; otherwise debugpy
     debugpy:     the folder of the package debugpy
-    port:        of the first rank, the next rank has the next one; 0: free ones
+    port:        the port of the first rank; each further rank has the next one. 0: free ports
     """
 
     step: str
@@ -73,11 +73,11 @@ class DebugSession:
         """Return whether the step at a path of the run is the one that is debugged."""
         return path == self._debugged or (not self._debugged and self.step in (path, without_labels(path)))
 
-    def variables(self, path: str, folder: Path, own: Mapping[str, str]) -> dict[str, str]:
-        """Prepare an attempt of the step. Return the variables that its processes get in addition.
+    def variables(self, path: str, folder: Path, step_variables: Mapping[str, str]) -> dict[str, str]:
+        """Prepare an attempt of the step. Return the additional variables of its processes.
 
-        folder: of the step
-        own:    the step's own variables
+        folder:         the folder of the step
+        step_variables: the step's environment variables
         """
         self._debugged = path
         place = folder / "debug"
@@ -86,14 +86,14 @@ class DebugSession:
         shutil.copy(in_rank.__file__, place / "sitecustomize.py")
         settings = {name: getattr(self, name) for name in ("ranks", "terminal", "debugpy")}
         (place / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
-        path_of_python = os.pathsep.join(filter(None, (str(place), own.get("PYTHONPATH", ""))))
+        path_of_python = os.pathsep.join(filter(None, (str(place), step_variables.get("PYTHONPATH", ""))))
         return {**HELD, in_rank.VARIABLE: str(place), "PYTHONPATH": path_of_python}
 
     async def follow(self, folder: Path, note: Callable[[str], None], end: Callable[[], Awaitable[None]]) -> None:
         """Forward the debuggers of the step's ranks to this machine until this is cancelled.
 
-        note: tells the user something
-        end:  ends the run, because the user has quit the debugger
+        note: shows a message to the user
+        end:  ends the run when the user quits the debugger
         """
         files, known = folder / "debug", dict[Path, str]()
         try:
@@ -109,11 +109,11 @@ class DebugSession:
         finally:
             if not known:
                 ranks = "no rank" if self.ranks is None else f"rank {', '.join(map(str, self.ranks))} never"
-                note(f"no debugger was opened: {ranks} started a script of Python")
+                note(f"no debugger was opened: {ranks} started a Python script")
             self._close()
 
     def _handle(self, rank: int, state: Mapping[str, Any], files: Path, note: Callable[[str], None]) -> bool:
-        """Handle what a debugger tells. Return False if the run must end."""
+        """Handle the report of a debugger. Return False if the run must end."""
         if state["state"] == "quit":
             note(f"the debugger of rank {rank} has ended the run")
         elif state["state"] == "failed":
@@ -155,7 +155,7 @@ def forward(listener: socket.socket, debugger: Path) -> None:
 
 
 def connect(path: Path) -> socket.socket:
-    """Return a connection to the socket at a path of any length. Raise OSError if nobody listens there."""
+    """Return a connection to the socket at a path of any length. Raise OSError if no process listens there."""
     connection = socket.socket(socket.AF_UNIX)
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -169,7 +169,7 @@ def connect(path: Path) -> socket.socket:
 
 
 def user_of_peer(connection: socket.socket) -> int | None:
-    """Return the number of the user who has connected to a port of this machine; None if the connection is gone."""
+    """Return the user id of the client of a connection on this machine; None if the connection is closed."""
     ends = [_as_in_proc(*end) for end in (connection.getpeername(), connection.getsockname())]
     with open("/proc/self/net/tcp", encoding="ascii") as table:
         return next((int(row[7]) for row in map(str.split, table) if row[1:3] == ends), None)

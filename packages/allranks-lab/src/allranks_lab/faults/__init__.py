@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from allranks_lab.faults.injection import Injector
 
 RECORD = "record-steps"
-"""In place of a fault: each rank records its training steps, as for `allranks rehearse`."""
+"""Used like a fault: each rank records its training steps, as for `allranks rehearse`."""
 
 
 class Faults:
-    """The faults of a run; what the engine calls.
+    """The faults of a run, as the engine uses them.
 
-    texts: as `--fault` takes them, and RECORD. Raise InputError for a text that is not a fault
+    texts: in the syntax of `--fault`, or RECORD. Raise InputError for a text that is not a fault
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -44,5 +44,5 @@ class Faults:
         from allranks_lab.faults import targets
         from allranks_lab.faults.injection import Injector
 
-        faults = targets.resolved(self._texts, plan)
+        faults = targets.resolve(self._texts, plan)
         return Injector(faults, run, recorder, supervisor, records=self._records)

@@ -1,4 +1,4 @@
-"""What faults do to the processes of ranks."""
+"""The effects of faults on the processes of ranks."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ async def slow_down(ranks: Sequence[RankRecord], factor: float, seconds: float) 
 
 
 def hang(ranks: Sequence[RankRecord]) -> str:
-    """Make the main thread of the ranks wait for ever. Return the effect.
+    """Make the main thread of the ranks wait indefinitely. Return the effect.
 
-    Only a Python process that was forked from a fork server can do that. Others are stopped as a whole.
+    Only a Python process that was forked from a fork server supports that. Others are stopped as a whole.
     """
     pids = pids_of(ranks)
     able = [pid for pid in pids if _catches(pid, HANG_SIGNAL)]
@@ -67,8 +67,8 @@ def _catches(pid: int, number: int) -> bool:
 
 
 def limit_memory(ranks: Sequence[RankRecord]) -> None:
-    """Let every further allocation of address space fail in the ranks. The kernel's own killing of a process for lack
-    of memory would need a control group, which an ordinary user cannot make."""
+    """Let every further allocation of address space fail in the ranks. To make the kernel kill a process for lack of
+    memory, a control group would be needed, which an ordinary user cannot make."""
     for pid in pids_of(ranks):
         with contextlib.suppress(OSError):
             resource.prlimit(pid, resource.RLIMIT_AS, (0, 0))

@@ -1,4 +1,4 @@
-"""What a fault is, and how it is written: ``kill:rank=3,step=20`` or ``random:count=5,seed=1``."""
+"""The faults, and their syntax: ``kill:rank=3,step=20`` or ``random:count=5,seed=1``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from allranks.errors import InputError, Problem, did_you_mean
 OPTION = "--fault"
 
 NEVER = math.inf
-"""Of `Fault.back`: the instance does not come back. Of `Fault.lasts`: the fault lasts until the attempt ends."""
+"""As `Fault.back`: the instance does not come back. As `Fault.lasts`: the fault lasts until the attempt ends."""
 
 RANDOM_KINDS = ("kill", "evict", "stop")
 RANDOM_STOP = 5.0
@@ -25,10 +25,10 @@ RANDOM_STOP = 5.0
 class Kind:
     """A kind of fault. docs/fault-injection.md describes each.
 
-    subject:  the key that ``KIND=VALUE`` sets. It is required; in place of a rank, an instance may be given
-    others:   further keys, besides those of its moment and its step
+    subject:  the key that ``KIND=VALUE`` sets. It is required, except that an instance may replace a rank
+    others:   further keys, besides those for the moment and the step
     isolated: whether it needs instances with a network and mounts of their own
-    timed:    whether it has a moment; else it lasts from the start
+    timed:    whether it has a moment; otherwise it lasts from the start
     """
 
     subject: str
@@ -62,16 +62,16 @@ class Fault:
     """A fault that happens once in a run.
 
     node:     the path of a step, or of a node around it; "": the first step in which it can happen
-    rank, instance: what it affects
+    rank, instance: the affected rank or instance
     step:     the training step that must have been reached; None: it happens at a time
     after:    seconds since the ranks of the step started for the first time
     grace:    seconds from SIGTERM to SIGKILL
     back:     seconds from the end of the grace period until the evicted instance is back, or NEVER
     lasts:    seconds until it ends, or NEVER
-    factor:   by which a rank is slower
-    time:     seconds of a delay
-    share:    of the frames that are lost
-    limit:    bits per second
+    factor:   the factor by which a rank is slower
+    time:     the delay in seconds
+    share:    the share of lost frames
+    limit:    the rate in bits per second
     """
 
     kind: str
@@ -96,7 +96,7 @@ class Fault:
 class RandomFaults:
     """Faults whose kinds, ranks, instances and moments are random. The same seed gives the same faults.
 
-    kinds:  of them
+    kinds:  the kinds to choose from
     steps:  the training steps 1 to `steps` are the moments; 0: moments within `within` seconds
     """
 
@@ -112,7 +112,7 @@ class RandomFaults:
 
     def expand(self, instances: int, processes: int) -> tuple[Fault, ...]:
         """Return the faults for a step with this layout, the earliest first. Their training steps differ, if there are
-        enough. processes: of each instance"""
+        enough. processes: the number on each instance"""
         generator = random.Random(self.seed)
         steps = range(1, self.steps + 1)
         if self.count <= self.steps:
@@ -133,7 +133,7 @@ class RandomFaults:
 
 
 def read(text: str) -> Fault | RandomFaults:
-    """Parse the text of a fault, ``KIND:KEY=VALUE,...``. ``KIND=VALUE`` sets the key that the kind is about.
+    """Parse the text of a fault, ``KIND:KEY=VALUE,...``. ``KIND=VALUE`` sets the subject of the kind.
 
     Raise InputError for an unknown kind or key, an invalid value, and a missing or superfluous key.
     """
@@ -170,7 +170,7 @@ def read(text: str) -> Fault | RandomFaults:
 
 @dataclass(frozen=True)
 class _Quantity:
-    """A number with one of some units, and its bounds. least is not allowed itself."""
+    """A number with a unit, and its bounds. `least` itself is not allowed."""
 
     expected: str
     units: Mapping[str, float]

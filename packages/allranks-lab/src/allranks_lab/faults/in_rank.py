@@ -1,10 +1,10 @@
-"""What a forked rank executes before its program, without the packages of this environment.
+"""The code that a forked rank executes before its program, without the packages of this environment.
 
-It records each training step of any script that uses torch, through torch's optimizer hooks: what it computed, from
-which samples and in which state. Each optimizer step is one line of JSON, appended with one write.
+It records each training step of any script that uses torch, through torch's optimizer hooks: the results, the samples
+and the state. Each optimizer step is one line of JSON, appended with one write.
 
-A rank that reaches a training step at which a fault is due waits until that has happened, so that it happens between
-two steps. The steps are in a file beside the rank's report, and for each that is over there is a file of its own.
+A rank that reaches a training step at which a fault is due waits until the fault has happened, between two steps. The
+steps are in a file beside the rank's report. A further file marks each step that is over.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ RECORDER = "ALLRANKS_STEP_RECORDER"
 MAY_HANG = "ALLRANKS_MAY_HANG"
 
 HANG_SIGNAL = signal.SIGRTMIN + 9
-"""Makes the main thread of a rank with MAY_HANG wait for ever."""
+"""The signal that makes the main thread of a rank with MAY_HANG wait indefinitely."""
 
 PATIENCE = 30.0
 """Seconds that a rank waits for the engine, which may have been killed."""
 
 HANG = "hang"
-"""Content of the file of a step after which the rank makes no progress any more."""
+"""Content of the file of a step after which the rank makes no progress."""
 
 _due: list[int] | None = None
 
@@ -45,8 +45,8 @@ _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 
 
 def lines(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a rank: one for each start, with the state from which it starts, and one for each training
-    step. A killed rank may leave a part of a line, which is left out."""
+    """Yield the lines of a rank: one for each start, with the initial state, and one for each training step. An
+    incomplete line of a killed rank is left out."""
     with open(path, encoding="utf-8") as file:
         for text in file:
             if text.startswith("{") and text.endswith("}\n"):
@@ -54,12 +54,12 @@ def lines(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
 
 
 def hang(*_: object) -> None:
-    """Wait for ever. Handles HANG_SIGNAL."""
+    """Wait indefinitely. Handles HANG_SIGNAL."""
     while True:
         time.sleep(1.0)
 
 
-def reached(step: int) -> None:
+def report_step(step: int) -> None:
     """Report a training step at which a fault is due, and wait until it has been injected. Called after each step; a
     later step than the one that is due counts too."""
     global _due
@@ -77,33 +77,33 @@ def reached(step: int) -> None:
 
 
 def install(path: str) -> None:
-    """Record the steps of this process, and hold it at those at which a fault is due.
+    """Record the steps of this process, and hold it at steps at which a fault is due.
 
     path: the beginning of the paths of this attempt's files
     """
     _after("torch", lambda _: _Recorder(path))
     _after(
         "allranks.runtime.metrics.metrics",
-        lambda module: _wrap(module.Metrics, "log", _logged),
+        lambda module: _wrap(module.Metrics, "log", _log),
     )
     _after(
         "allranks.runtime.checkpoints.checkpoints",
-        lambda module: _wrap(module.Checkpoints, "save_if_due", _saved),
+        lambda module: _wrap(module.Checkpoints, "save_if_due", _save),
     )
 
 
-def _logged(original: Callable[..., Any], *arguments: Any, step: int, **named: Any) -> None:
-    reached(step)
+def _log(original: Callable[..., Any], *arguments: Any, step: int, **named: Any) -> None:
+    report_step(step)
     original(*arguments, step=step, **named)
 
 
-def _saved(original: Callable[..., Any], checkpoints: Any, step: int, **named: Any) -> None:
-    reached(step)
+def _save(original: Callable[..., Any], checkpoints: Any, step: int, **named: Any) -> None:
+    report_step(step)
     original(checkpoints, step, **named)
 
 
 def _after(name: str, action: Callable[[Any], object]) -> None:
-    """Do something with a module as soon as this process has imported it."""
+    """Call a function with a module as soon as this process has imported it."""
     if name in sys.modules:
         action(sys.modules[name])
     else:
@@ -111,7 +111,7 @@ def _after(name: str, action: Callable[[Any], object]) -> None:
 
 
 class _AfterImport:
-    """Does something with a module once it has been imported."""
+    """Calls a function with a module once it has been imported."""
 
     def __init__(self, name: str, action: Callable[[Any], object]) -> None:
         self._name = name
@@ -145,7 +145,7 @@ def _wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
 
 
 class _Recorder:
-    """The recorder of one process. The first optimizer that steps is that of the training."""
+    """The recorder of one process. It follows the first optimizer that makes a step."""
 
     def __init__(self, path: str) -> None:
         from torch import autograd
@@ -168,7 +168,7 @@ class _Recorder:
         _wrap(autograd, "backward", self._backward)
         _wrap(dataloader._BaseDataLoaderIter, "__init__", self._read)
         _wrap(dataloader._BaseDataLoaderIter, "_next_index", self._drawn)
-        _wrap(dataloader._BaseDataLoaderIter, "__next__", self._received)
+        _wrap(dataloader._BaseDataLoaderIter, "__next__", self._receive)
 
     def _backward(self, original: Callable[..., Any], tensors: Any, *arguments: Any, **named: Any) -> Any:
         if hasattr(tensors, "numel") and tensors.numel() == 1:
@@ -177,12 +177,12 @@ class _Recorder:
         return original(tensors, *arguments, **named)
 
     def _read(self, original: Callable[..., Any], *arguments: Any, **named: Any) -> None:
-        """Remember the random state before the first data loader draws from it."""
+        """Save the random state before the first data loader draws from it."""
         self._before_data = self._before_data or _random_states()
         original(*arguments, **named)
 
     def _drawn(self, original: Callable[..., Any], iterator: Any) -> Any:
-        """Remember the indices that the iterator draws, which workers do in advance."""
+        """Save the indices that the iterator draws, which workers do in advance."""
         import torch
 
         indices = original(iterator)
@@ -193,8 +193,8 @@ class _Recorder:
         drawn[1].append(indices)
         return indices
 
-    def _received(self, original: Callable[..., Any], iterator: Any) -> Any:
-        """Add the samples that the loop receives. Those of an evaluation, without gradients, are none of a step."""
+    def _receive(self, original: Callable[..., Any], iterator: Any) -> Any:
+        """Add the samples that the loop receives. Samples of an evaluation, without gradients, belong to no step."""
         import torch
 
         # Accelerate reads one batch ahead of the loop, and so does this project's loader on a GPU.
@@ -217,7 +217,7 @@ class _Recorder:
         return batch
 
     def _begin(self, optimizer: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-        # Without gradients it is no training step: DeepSpeed calls its optimizer once for each group of weights, of
+        # Without gradients it is not a training step: DeepSpeed calls its optimizer once for each group of weights, of
         # which the first is recorded, and torch.distributed.checkpoint lets a new optimizer make its state. Lightning
         # computes them in a closure.
         may_step = self._has_gradients or named.get("closure") is not None or any(map(callable, arguments[1:]))
@@ -267,7 +267,7 @@ class _Recorder:
         state = {"weights": _weights(optimizer), "optimizer": _state(optimizer), "random_after": _random_states()}
         self._write({**line, **self._before, **state})
         self._samples, self._loss = [], None
-        reached(self._step)
+        report_step(self._step)
 
     def _write(self, line: dict[str, Any]) -> None:
         with open(self._path, "a", encoding="utf-8") as file:
@@ -275,7 +275,7 @@ class _Recorder:
 
 
 def _samples(iterator: Any, indices: Any, batch: Any) -> list[Any]:
-    """Return the indices of a batch in its data set; of a data set without indices, a digest of the batch."""
+    """Return the indices of a batch in its data set, or a digest of the batch if the data set has no indices."""
     if indices is None or iterator._dataset_kind != 0:
         return [_digest(_tensors(batch))]
     of_batch = getattr(iterator._index_sampler, "samples_of", None)
@@ -288,7 +288,7 @@ def _weights(optimizer: Any) -> str:
 
 
 def _state(optimizer: Any) -> str:
-    """Return a digest of what the optimizer remembers, such as its moments; "" if that is nothing."""
+    """Return a digest of the optimizer's state, such as its moments; "" if it is empty."""
     weights = [weight for group in optimizer.param_groups for weight in group["params"]]
     entries = [optimizer.state[weight] for weight in weights if weight in optimizer.state]
     tensors = [value for entry in entries for name, value in sorted(entry.items()) if name != "step"]

@@ -32,17 +32,17 @@ _SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "evict": signal.SIGT
 _FOR_THE_ENGINE = (LAUNCHER_FOLDER, "reports", "user_logs")
 
 POLL = 0.01
-"""Seconds between two looks at the training steps and the time."""
+"""Seconds between two checks of the training steps and the time."""
 
 OTHERS = 2.0
-"""Seconds that the other instances have to end by themselves after an eviction."""
+"""Seconds for the other instances to end by themselves after an eviction."""
 
 LATEST = 1.0
-"""Seconds after which a rank that does not report its training steps counts as having reached that of another one."""
+"""Seconds after which a rank that does not report its training steps is assumed to have reached those of another."""
 
 
 class Injector:
-    """The faults of one run. Each happens once, also if the run is resumed.
+    """The faults of one run. Each happens once, even if the run is resumed.
 
     run:     its record, with the faults that an earlier execution has injected
     records: whether the ranks record their training steps
@@ -64,9 +64,9 @@ class Injector:
         self.supervisor = supervisor
         self.started: dict[str, float] = {}
         self.evicted: dict[str, list[tuple[Fault, float]]] = {}
-        """By step: its evictions, and when the instance is back, as time.monotonic() or NEVER."""
+        """By step: its evictions, and the time at which the instance is back, of time.monotonic(), or NEVER."""
         self.without: dict[str, int] = {}
-        """By step: how many of its instances its latest attempt does without, because it is elastic."""
+        """By step: the number of instances that its latest attempt lacks, because it is elastic."""
         self._interrupted: set[str] = set()
 
     @contextlib.asynccontextmanager
@@ -74,11 +74,11 @@ class Injector:
         self, record: StepRecord, agents: Mapping[str, int], reports: Mapping[int, Path]
     ) -> AsyncIterator[Callable[[], bool]]:
         """Inject the faults of a step while the block starts and monitors an attempt. The attempt fails if an instance
-        was evicted. The ranks of an elastic step end too when an instance is back. Yield what returns whether an
-        evicted instance has its grace period.
+        was evicted. The ranks of an elastic step also end when an instance is back. Yield a function that returns
+        whether an evicted instance has its grace period.
 
-        agents:  for each instance the name of its agent, and its number within the run
-        reports: by rank, its report file
+        agents:  the name of each instance's agent, and the number of the instance within the run
+        reports: the report file of each rank
         """
         attempt = _AttemptFaults(self, record, agents, reports)
         task = asyncio.create_task(attempt.run())
@@ -127,14 +127,14 @@ class Injector:
         self.recorder.injected(record, str(fault), effect)
 
     def away(self, record: StepRecord) -> int:
-        """Return how many instances of a step were evicted and are not back."""
+        """Return the number of a step's instances that were evicted and are not back."""
         return sum(time.monotonic() < back for _, back in self.evicted.get(record.name, ()))
 
     async def next_instances(
         self, record: StepRecord, is_ending: Callable[[], bool], count: int, minimum: int
     ) -> int | None:
-        """Wait until evicted instances are back, and return on how many instances the platform starts the step again;
-        None if it does not. count, minimum: the step's number of instances, and the least on which it continues"""
+        """Wait until evicted instances are back, and return the number of instances on which the platform restarts the
+        step; None if it does not. count, minimum: the number of instances of the step, and the least it needs"""
         if record.status is not Status.FAILED or record.name not in self._interrupted:
             return None
         self._interrupted.discard(record.name)
@@ -164,7 +164,7 @@ class Injector:
 class _AttemptFaults:
     """The faults of one attempt.
 
-    lost:  those that have evicted an instance
+    lost:  the faults that have evicted an instance
     grows: whether the ranks end because an instance is back
     """
 
@@ -207,7 +207,7 @@ class _AttemptFaults:
                 self._grow()
 
     async def close(self, task: asyncio.Task[None]) -> None:
-        """Stop, and undo what outlives the processes of the attempt."""
+        """Stop, and undo the effects that outlive the processes of the attempt."""
         for fault in list(self._links):
             await self._lift(fault)
         for each in (task, *self._effects):
@@ -306,7 +306,7 @@ class _AttemptFaults:
             await self._change_links(fault, [each for each in self._links if each is not fault])
 
     async def _change_links(self, changed: Fault, faults: Sequence[Fault]) -> None:
-        """Let the links of the instances that a fault affects have these faults."""
+        """Apply faults to the links of the instances that a fault affects."""
         self._links = faults
         for number, (agent, index) in enumerate(zip(self._agents, self._indexes, strict=True)):
             if changed.instance in (None, number):

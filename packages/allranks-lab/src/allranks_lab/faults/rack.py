@@ -1,4 +1,4 @@
-"""Faults of the rack: links between instances that delay, lose or limit what is sent, and full disks.
+"""Faults of the rack: links between instances that delay, lose or limit frames, and full disks.
 
 The supervisor of a run executes this file, without the packages of this environment.
 """
@@ -29,15 +29,15 @@ interface are complete for the receiver."""
 
 
 _copying: dict[int, int] = {}
-"""By the number of an instance's port, the process that copies the frames of its link."""
+"""The process that copies the frames of an instance's link, by the number of the instance's port."""
 
 
 def inject(index: int, pid: int, *, kind: str, folders: Sequence[str] = (), **link: float) -> None:
     """Inject a fault into an instance. Raise OSError on failure.
 
     index:   the instance's number in the run
-    pid:     of its agent
-    kind:    disk-full, of the folders, or link
+    pid:     the process id of its agent
+    kind:    disk-full (of the folders), or link
     link:    arguments of `change_link`
     """
     if kind == "disk-full":
@@ -47,12 +47,12 @@ def inject(index: int, pid: int, *, kind: str, folders: Sequence[str] = (), **li
 
 
 def change_link(port: int, *, delay: float, loss: float, rate: float) -> None:
-    """Change the link of an instance for what it sends. A link with a fault leads through a process that copies its
-    frames. No queue of the kernel is used: netem is missing in many kernels. Raise OSError on failure.
+    """Change the outgoing link of an instance. A process copies the frames of a link with a fault. No queue of the
+    kernel is used, because netem is missing in many kernels. Raise OSError on failure.
 
     port:  the number of its port
-    delay: in seconds
-    loss:  share of the frames that are lost; 1: also of those that it receives
+    delay: the delay in seconds
+    loss:  share of the frames that are lost; 1: all incoming frames are lost too
     rate:  bits per second; 0: no limit
     """
     near, far = f"near{port}", f"far{port}"
@@ -67,7 +67,7 @@ def change_link(port: int, *, delay: float, loss: float, rate: float) -> None:
             f"link set rack{port} nomaster",
         )
     if delay or loss or rate:
-        ends = [_opened(f"rack{port}"), _opened(near)]
+        ends = [_open(f"rack{port}"), _open(near)]
         _copying[port] = os.fork()
         if not _copying[port]:
             _copy(ends, delay, loss, rate)
@@ -77,7 +77,7 @@ def change_link(port: int, *, delay: float, loss: float, rate: float) -> None:
         rack.ip(f"link del {near}", f"link set rack{port} master {rack.BRIDGE}")
 
 
-def _opened(interface: str) -> socket.socket:
+def _open(interface: str) -> socket.socket:
     end = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     for name in _PACKET[1:]:
         end.setsockopt(_PACKET[0], name, 1)
@@ -88,7 +88,7 @@ def _opened(interface: str) -> socket.socket:
 
 
 def _copy(ends: Sequence[socket.socket], delay: float, loss: float, rate: float) -> NoReturn:
-    """Copy the frames of the instance to the bridge as its link does, and those of the bridge to the instance."""
+    """Copy the frames of the instance to the bridge with the faults of its link, and those of the bridge unchanged."""
     try:
         kernel.die_with_parent()
         instance, bridge = ends
@@ -123,7 +123,7 @@ def _copy(ends: Sequence[socket.socket], delay: float, loss: float, rate: float)
 
 
 def fill_disk(pid: int, folders: Sequence[str]) -> None:
-    """Make folders of the instance of an agent take no more data. What is in them stays readable.
+    """Make folders on the instance of an agent full. Their content stays readable.
 
     Raise OSError if the agent has ended, or its kernel has no overlays.
     """

@@ -14,8 +14,8 @@ from allranks.plan.walk import is_within, steps, without_labels
 from allranks_lab.faults.faults import KINDS, OPTION, Fault, RandomFaults, read
 
 
-def resolved(texts: Sequence[str], plan: Plan) -> tuple[Fault, ...]:
-    """Return the faults of a run. Random ones are those of the step with the most ranks that they name.
+def resolve(texts: Sequence[str], plan: Plan) -> tuple[Fault, ...]:
+    """Return the faults of a run. Random faults are expanded for the largest step that they may affect.
 
     Raise InputError for a text that is not a fault, and for a fault that cannot happen in any step of the plan.
     """
@@ -36,10 +36,10 @@ def resolved(texts: Sequence[str], plan: Plan) -> tuple[Fault, ...]:
 
 
 def problems(texts: Sequence[str], plan: Plan, kind: InstanceKind) -> list[Problem]:
-    """Return a problem for each fault that instances of this kind cannot have. Raise InputError as `resolved` does."""
+    """Return a problem for each fault that this kind does not support. Raise InputError as `resolve` does."""
     found = []
     able = " or ".join(name for name, each in INSTANCE_KINDS.items() if each.isolated)
-    for fault in resolved(texts, plan):
+    for fault in resolve(texts, plan):
         if KINDS[fault.kind].isolated and not kind.isolated:
             found.append(Problem(f"{OPTION} {fault}", f"instances of the kind {kind.name}", f"--instances {able}"))
         if fault.kind == "clock-skew" and faketime() is None:
@@ -49,7 +49,7 @@ def problems(texts: Sequence[str], plan: Plan, kind: InstanceKind) -> list[Probl
 
 
 def faketime() -> Path | None:
-    """Return libfaketime; None if this machine has none. The kernel has no namespace for the time of day."""
+    """Return the path of libfaketime; None if it is not installed. The kernel has no namespace for the time of day."""
     folders = [folder for pattern in ("lib*", "lib/*", "local/lib") for folder in Path("/usr").glob(pattern)]
     return next((path for folder in folders if (path := folder / "faketime" / "libfaketimeMT.so.1").exists()), None)
 

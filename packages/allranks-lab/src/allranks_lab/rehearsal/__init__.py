@@ -1,1 +1,1 @@
-"""Whether a training survives evictions: a run without any is compared with one of the same code that had some."""
+"""Check that a training survives evictions: compare a run with evictions with one without."""

@@ -51,8 +51,8 @@ def rehearse(
 
     The pipeline runs once without evictions. Its trainings then run again, with evictions at random training steps,
     with and without a grace period. Exit with 1 if the final weights are not equal bit for bit (with --elastic, if the
-    loss differs by more than 1e-4), or a sample is seen twice or never within an epoch. The report says what the script
-    would have to save.
+    loss differs by more than 1e-4), or a sample is seen twice or never within an epoch. The report names the state that
+    the script should save.
 
     For example: allranks rehearse pipelines/image_classification.py --evictions 5
     """
@@ -91,7 +91,7 @@ def rehearse(
 
 
 def _print_report(console: Console, report: Report) -> None:
-    """Print the outcome, the figures of each training, and what it would have to save."""
+    """Print the outcome, and the figures and the advice of each training."""
     from rich.text import Text
 
     from allranks.text import plain

@@ -1,4 +1,4 @@
-"""What evictions changed in a training: its steps, its samples, its losses and its weights, and why."""
+"""The effects of evictions on a training: its steps, samples, losses and weights, and the causes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Resumption:
 
     reached:  the last training step before the eviction
     resumed:  the training step after which the new attempt starts
-    seconds:  from the eviction to the end of the next training step
-    lost:     what the new attempt did not restore, each a sentence
+    seconds:  the time from the eviction to the end of the next training step
+    lost:     the state that the new attempt did not restore, one sentence each
     """
 
     reached: int
@@ -33,15 +33,15 @@ class Training:
 
     name:        the path of its step
     steps:       training steps without evictions
-    extra_steps: training steps that it made beyond those, negative for fewer
+    extra_steps: training steps beyond those; negative if there were fewer
     repeated, missing: samples within an epoch that were seen more often, or less often, than without evictions; None if
                  the script does not read its samples by torch's DataLoader
-    useful:      share of the time from the first training step to the last that made steps which were not redone
-    largest_difference: of the loss, at the same training step; None without losses
+    useful:      share of the time from the first training step to the last that was spent on steps that were not redone
+    largest_difference: the largest difference of the loss at the same training step; None without losses
     loss_from, weights_from: the first training step at which the loss, or the weights, differ; None if none do
-    weights_equal: whether the last weights are equal bit for bit; None if they are not known
+    weights_equal: whether the last weights are equal bit for bit; None if unknown
     before_evictions: whether they differ already before the first eviction
-    curves:      by name, the loss by training step, averaged over the ranks
+    curves:      the loss by training step, averaged over the ranks, by name
     """
 
     name: str
@@ -65,14 +65,14 @@ class Training:
 
     @property
     def lost(self) -> dict[str, int]:
-        """What resumptions did not restore, with the number of resumptions, the most frequent first."""
+        """The state that resumptions did not restore, with the number of resumptions, the most frequent first."""
         return dict(Counter(text for each in self.resumptions for text in each.lost).most_common())
 
 
 STARTED_AGAIN = "it started again from step 0"
 
 Steps = Mapping[int, Mapping[int, TrainingStep]]
-"""Of each training step, what each rank did."""
+"""By training step and rank: the recorded step."""
 
 
 def compare(
@@ -80,9 +80,9 @@ def compare(
 ) -> Training:
     """Compare a training with evictions with the same one without.
 
-    evictions: by attempt, when it was evicted
+    evictions: the time of the eviction of each attempt
     """
-    reference, counted = _counted(untouched), _counted(evicted)
+    reference, counted = _effective_steps(untouched), _effective_steps(evicted)
     resumptions = tuple(_resumptions(reference, evicted, evictions))
     curves = {"without evictions": _curve(reference), "with evictions": _curve(counted)}
     losses = [dict(points) for points in curves.values()]
@@ -117,8 +117,8 @@ def compare(
     )
 
 
-def _counted(attempts: Sequence[Attempt]) -> dict[int, dict[int, TrainingStep]]:
-    """Return the steps that count: a step that is made again replaces the first one."""
+def _effective_steps(attempts: Sequence[Attempt]) -> dict[int, dict[int, TrainingStep]]:
+    """Return the effective steps: a repeated step replaces the first one."""
     counted: dict[int, dict[int, TrainingStep]] = {}
     for attempt in attempts:
         for redone in [at for at in counted if at > attempt.start]:
@@ -142,7 +142,7 @@ def _resumptions(reference: Steps, attempts: Sequence[Attempt], evictions: Mappi
 
 
 def _lost(reference: Steps, made: Sequence[Attempt], attempt: Attempt, used: Sequence[str]) -> Iterator[str]:
-    """Yield what a new attempt did not restore.
+    """Describe the state that a new attempt did not restore.
 
     used: the random number generators that the training uses
     """
@@ -169,7 +169,7 @@ def _lost(reference: Steps, made: Sequence[Attempt], attempt: Attempt, used: Seq
 def _differing(
     reference: Steps, number: int, rank: RankSteps, used: Sequence[str], restored: Sequence[str]
 ) -> Iterator[str]:
-    """Yield what differs of a rank's steps from those without evictions, besides its weights and optimizer.
+    """Describe the differences of a rank's steps from those without evictions, besides its weights and optimizer.
 
     restored: the random number generators whose state is restored before the first batch of data is read
     """
@@ -196,7 +196,7 @@ _RANDOM = {
     "torch": "save torch.get_rng_state()",
     "CUDA": "save torch.cuda.get_rng_state()",
 }
-"""What saves the state of each random number generator."""
+"""The state to save for each random number generator."""
 
 
 def _used_generators(reference: Steps) -> list[str]:
@@ -212,7 +212,7 @@ _LOOKED_AT = 10_000
 
 
 def _last_made(made: Sequence[Attempt], number: int, at: int) -> TrainingStep | None:
-    """Return what a rank did last in a training step."""
+    """Return the last version of a rank's training step."""
     for attempt in reversed(made):
         for step in reversed(attempt.ranks[number].steps if number in attempt.ranks else ()):
             if step.step == at:
@@ -238,7 +238,7 @@ def _first(reference: Steps, counted: Steps, name: str) -> int | None:
 
 
 def _samples(reference: Steps, counted: Steps) -> tuple[int | None, int | None]:
-    """Return how many samples of an epoch were seen too often, and too seldom; None if that is not known."""
+    """Return how many samples of an epoch were seen too often, and too seldom; None if unknown."""
     if not any(rank.samples for steps in reference.values() for rank in steps.values()):
         return None, None
     epochs = {at: min(rank.epoch for rank in ranks.values()) for at, ranks in reference.items()}

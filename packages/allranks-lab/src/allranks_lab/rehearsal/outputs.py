@@ -42,7 +42,7 @@ def _compare(first: Path, second: Path) -> tuple[int, str]:
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    """Return the files with weights by their names, without what is unique in these."""
+    """Return the files with weights by their names, without the part of the name that is unique."""
     if folder.is_file():
         return {folder.suffix: folder} if WEIGHTS.search(folder.name) else {}
     files = (path for path in sorted(folder.rglob("*")) if WEIGHTS.search(path.name) and path.is_file())
@@ -50,7 +50,7 @@ def _files(folder: Path) -> dict[str, Path]:
 
 
 def _differs(first: Path, second: Path) -> str:
-    """Return what differs between two files; "" if their weights are equal."""
+    """Describe the difference of two files; "" if their weights are equal."""
     if first.read_bytes() == second.read_bytes():
         return ""
     try:
@@ -86,7 +86,7 @@ def _tensors(path: Path) -> Iterator[tuple[str, bytes]]:
         # The training of the same user wrote it a moment ago.
         found = torch.load(path, map_location="cpu", weights_only=False)
     elif path.suffix == ".distcp":
-        found = dict(_of_rank(path))
+        found = dict(_rank_tensors(path))
     else:
         raise ValueError(path.suffix)
     for name, tensor in _leaves(found):
@@ -96,7 +96,7 @@ def _tensors(path: Path) -> Iterator[tuple[str, bytes]]:
                 yield name, f"{tensor.dtype} {tuple(tensor.shape)}".encode() + data.numpy().tobytes()
 
 
-def _of_rank(path: Path) -> Iterator[tuple[str, Any]]:
+def _rank_tensors(path: Path) -> Iterator[tuple[str, Any]]:
     """Yield the tensors that one rank wrote by torch.distributed.checkpoint, each with its name."""
     from allranks.runtime.checkpoints.reading import Reader
 

@@ -34,7 +34,7 @@ def rehearse(
 ) -> Report:
     """Run a plan without evictions, and its trainings with evictions. Return and save the report, and write its page.
 
-    elastic: whether evicted instances come back seconds later, so that an elastic step continues on fewer meanwhile
+    elastic: whether evicted instances come back seconds later, so that an elastic step first continues on fewer
 
     Raise InputError if the plan has no training, or none that saves checkpoints.
     """

@@ -1,4 +1,4 @@
-"""The report of a rehearsal, which the workspace keeps for each version of a training's code and environment."""
+"""The report of a rehearsal. The workspace saves one for each version of a training's code and environment."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ FOLDER = "rehearsals"
 TAG = "allranks.rehearsal"
 
 ELASTIC_LOSS = 1e-4
-"""How much the loss may differ if some steps are made by fewer ranks, which add gradients in another order."""
+"""Permitted difference of the loss if fewer ranks make some steps, because they add gradients in another order."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """Whether the weights in an output of a training are equal bit for bit. differs: the first file and tensor"""
+    """The comparison of the weights in an output of a training. differs: the first file and tensor that differ"""
 
     step: str
     name: str
@@ -45,10 +45,10 @@ class Report:
     """The result of a rehearsal.
 
     untouched, evicted: the ids of the two runs
-    status:    of the run with evictions
-    evictions: how many there were, of `asked`
+    status:    the status of the run with evictions
+    evictions: the number of evictions, of `asked`
     code:      by training, a digest of its code, command and environment
-    outputs:   those that hold weights in both runs
+    outputs:   the outputs that contain weights in both runs
     page:      absolute path of the HTML page
     """
 
@@ -68,7 +68,7 @@ class Report:
 
     @property
     def problems(self) -> list[str]:
-        """Why the training does not survive evictions; empty if it does."""
+        """The reasons why the training does not survive evictions; empty if it does."""
         return list(_problems(self))
 
     @property
@@ -115,7 +115,7 @@ def _never_resumed(training: Training) -> bool:
 
 
 def advice(training: Training) -> Iterator[str]:
-    """Yield what a training that does not survive evictions would have to save and load, each a sentence."""
+    """Yield advice for a training that does not survive evictions: the state to save and load, one sentence each."""
     resumed = [each for each in training.resumptions if each.resumed]
     lost = {text: count for text, count in training.lost.items() if not (resumed and STARTED_AGAIN in text)}
     count = len(training.resumptions)
@@ -153,7 +153,7 @@ def facts(report: Report, training: Training) -> list[tuple[str, str]]:
 
 
 def write_page(report: Report, path: Path) -> None:
-    """Write the HTML page: both loss curves, and what was lost at each eviction. Raise OSError if that fails."""
+    """Write the HTML page: both loss curves, and the state lost at each eviction. Raise OSError on failure."""
     environment = html_page.templates("allranks.history.page", lambda value: value)
     loaders = environment.loader, PackageLoader("allranks_lab.rehearsal", "templates")
     environment.loader = ChoiceLoader([loader for loader in loaders if loader is not None])
@@ -186,7 +186,7 @@ def _digest(step: Step) -> str:
 
 
 def save(report: Report, workspace: Workspace) -> None:
-    """Save a report as the latest one of its code. Raise OSError if that fails."""
+    """Save a report as the latest one of its code. Raise OSError on failure."""
     folder = workspace.root / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     name = digest.of_text(*(part for item in sorted(report.code.items()) for part in item))
@@ -195,7 +195,7 @@ def save(report: Report, workspace: Workspace) -> None:
 
 
 def tags(plan: Plan, workspace: Workspace) -> dict[str, str]:
-    """Return the tags of a job whose trainings were rehearsed with the same code and environment; else nothing."""
+    """Return the tags of a job whose trainings were rehearsed with the same code and environment; else none."""
     for path in sorted((workspace.root / FOLDER).glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True):
         try:
             found = json.loads(path.read_text(encoding="utf-8"))

@@ -13,18 +13,18 @@ from allranks.contract import report
 from allranks_lab.faults.in_rank import lines
 
 REPORTS = "reports"
-"""The folder of the files, in that of the step."""
+"""The folder for the files, in the folder of the step."""
 
 
 @dataclass(frozen=True)
 class TrainingStep:
     """One optimizer step of one rank. The states of weights and optimizer are digests, after the step.
 
-    loss:    the sum of what `backward` was called on; None if nothing was
+    loss:    the sum of the tensors that `backward` was called on; None without a call
     rates:   the learning rate of each group of weights
     samples: indices in the data set, or digests of batches of one without indices
     random, random_after: by generator, a digest of its state before and after the optimizer step
-    epoch:   how often this process has begun to read its data
+    epoch:   the number of times that this process has begun to read its data
     """
 
     step: int
@@ -41,7 +41,7 @@ class TrainingStep:
 
 @dataclass
 class RankSteps:
-    """What one rank did in one attempt.
+    """The record of one rank in one attempt.
 
     start:     the training step after which it starts
     known:     whether its first weights are those after a step of an earlier attempt
@@ -76,16 +76,16 @@ class Attempt:
 
     @property
     def times(self) -> tuple[float, float]:
-        """When its first and its last training step ended."""
+        """The times at which its first and its last training step ended."""
         first = min(rank.steps[0].time for rank in self.ranks.values() if rank.steps)
         return first, max(rank.steps[-1].time for rank in self.ranks.values() if rank.steps)
 
 
 def load(folder: str | os.PathLike[str], *, reported: bool = False) -> list[Attempt]:
-    """Return what the ranks of a step have recorded, in the order of the attempts.
+    """Load the records of a step's ranks, in the order of the attempts.
 
-    folder:   of the step
-    reported: whether rank 0's reports count instead, as for a training without torch
+    folder:   the folder of the step
+    reported: whether to use rank 0's reports instead, as for a training without torch
     """
     found: dict[tuple[int, int], dict[int, RankSteps]] = {}
     reports = Path(folder, REPORTS)

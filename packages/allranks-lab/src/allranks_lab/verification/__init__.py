@@ -1,1 +1,1 @@
-"""Compare what a workspace gives the processes of a job with what the local engine gives them."""
+"""Compare the processes of a job on a workspace with those of the local engine."""

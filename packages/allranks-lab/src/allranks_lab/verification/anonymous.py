@@ -1,4 +1,4 @@
-"""Mask what identifies a workspace, a machine or a person in what a verification publishes, and secrets."""
+"""Mask secrets, and names that identify a workspace, a machine or a person, in the published results."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def longest_first(names: Mapping[str, str]) -> dict[str, str]:
     return {name: names[name] for name in sorted(names, key=len, reverse=True) if len(name) >= SHORTEST}
 
 
-def described(value: str) -> str:
-    """Return the value of a variable if it cannot identify anybody, otherwise the kind of value."""
+def describe(value: str) -> str:
+    """Return the value of a variable if it cannot identify anybody, otherwise a description of the value."""
     if re.fullmatch(r"-?\d{1,6}(?:\.\d+)?|(?i:true|false)|(?:<[\w ]+>[,;:/]?)+|\*\*\*|", value):
         return value
     if re.match(r"[\[{]", value):

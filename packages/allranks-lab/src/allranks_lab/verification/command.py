@@ -1,4 +1,4 @@
-"""`allranks verify-workspace`: compare what a workspace gives processes with what the local engine gives them."""
+"""`allranks verify-workspace`: compare the processes of a job on a workspace with those of the local engine."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COMMAND = "allranks verify-workspace"
 LATER = f"\n  compare it later  {COMMAND} --job {{run}}"
 
 _MINUTES = 5
-"""Minutes for which each instance is estimated to be billed, most of them for its start and the pull of the image."""
+"""Estimated minutes for which each instance is billed, most of them for its start and the pull of the image."""
 
 
 def verify_workspace(
@@ -70,7 +70,7 @@ def verify_workspace(
     folder: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Verify that a workspace gives the processes of a job what the local engine gives them.
+    """Verify that a workspace starts the processes of a job as the local engine does.
 
     A pipeline runs on this machine and on Azure ML: preflight, collectives, the check of an environment, a training,
     and for each kind of launch a record of every process's variables, paths, mounts and user. The report names each
@@ -87,9 +87,9 @@ def verify_workspace(
     if dry_run:
         verification.print_submission(size, compute)
     elif job:
-        _report(*verification.of_job(job, folder), size, output, json)
+        _report(*verification.resume_job(job, folder), size, output, json)
     else:
-        _report(*verification.submitted(size, compute, options, yes), size, output, json)
+        _report(*verification.submit(size, compute, options, yes), size, output, json)
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class _Verification:
     json: bool
 
     def print_submission(self, size: str, compute: str) -> None:
-        """Print the steps that would be submitted, and the instances that they take."""
+        """Print the steps that would be submitted, and the number of instances that they need."""
         from rich.table import Table
 
         from allranks.cli.views.plan import step_layout
@@ -122,14 +122,14 @@ class _Verification:
         console().print(table)
         console().print(body, soft_wrap=True)
 
-    def submitted(self, size: str, compute: str, options: WorkspaceOptions, yes: bool) -> tuple[RunRecord, RunRecord]:
+    def submit(self, size: str, compute: str, options: WorkspaceOptions, yes: bool) -> tuple[RunRecord, RunRecord]:
         """Run the pipeline on Azure ML and here. Return the local record and that of Azure ML."""
         changes = changes_of(compute, [size] if size else [], "", "", [])
         if not size and not compute:
             fix = "for example: --size Standard_D4s_v5"
             raise InputError(Problem(COMMAND, "no compute is given", "--size or --compute", fix))
         settings = self._possible()
-        # Before it is submitted, which puts the ids of uploads in place of the components' files.
+        # Read before the submission, which replaces the components' files by ids of uploads.
         plan = self._plan(settings)
         if not yes and sys.stdin.isatty():
             errors().print(_cost(plan), soft_wrap=True)
@@ -138,7 +138,7 @@ class _Verification:
             record = submit_job(self.file, settings, changes, options, self.place, stream=False, json=self.json)
         return self._both(record, plan)
 
-    def of_job(self, identity: str, folder: Path | None) -> tuple[RunRecord, RunRecord]:
+    def resume_job(self, identity: str, folder: Path | None) -> tuple[RunRecord, RunRecord]:
         """Wait for a run that was submitted before, and run the same launches here. Return both records."""
         record = finder(folder)(identity)
         if record.submitted is None or not launches(step.name for step in record.steps):
@@ -159,7 +159,7 @@ class _Verification:
         return local, record
 
     def _as_in(self, record: RunRecord) -> dict[str, str]:
-        """Return those inputs of a submitted run that determine what is compared."""
+        """Return the inputs of a submitted run that determine the comparison."""
         layouts = {step.name: (step.instance_count, step.process_count_per_instance) for step in record.steps}
         names = launches(layouts)
         counts = [layouts[step_of(name)] for name in names]
@@ -170,7 +170,7 @@ class _Verification:
         } | self.settings
 
     def _possible(self) -> dict[str, str]:
-        """Return the inputs. Unless the user has set the launches, leave out, with a note, those that fail here."""
+        """Return the inputs. Omit launches that fail here, with a note, unless the user has set the launches."""
         from allranks.local.machine import missing_launchers
 
         if "launches" in self.settings:
@@ -195,14 +195,14 @@ class _Verification:
         from allranks.local import engine
         from allranks.local.selection import Selection
 
-        selection = Selection.of(None, None, map(step_of, launches(path for path, _ in steps(plan.graph))))
+        selection = Selection.parse(None, None, map(step_of, launches(path for path, _ in steps(plan.graph))))
         options = Options(self.instances, track=False, selection=selection, target=self.file)
         return execute(lambda observer: engine.run(plan, self.place, options, observer), self.json, prints_record=False)
 
 
 @contextmanager
 def _small_workspace() -> Iterator[None]:
-    """Add to the problem of too few instances what can still be verified."""
+    """Add to the problem of too few instances the checks that are still possible."""
     try:
         yield
     except InputError as error:
@@ -211,12 +211,12 @@ def _small_workspace() -> Iterator[None]:
             raise
         fix = "verify what one instance is given: --set instance_count=1"
         others = [problem for problem in error.problems if problem.code != "quota"]
-        # The steps have the same number of instances, so one problem stands for all.
+        # The steps have the same number of instances, so one problem represents all.
         raise InputError(*others, replace(few[0], fix=f"{few[0].fix};\nor {fix}")) from None
 
 
 def _cost(plan: Plan) -> str:
-    """Return the instances that a submission takes, as text."""
+    """Describe the instances that a submission needs."""
     counts = [step.instance_count for _, step in steps(plan.graph)]
     return (
         f"{count(len(counts), 'step')} on {sum(counts)} instances in all, at least {max(counts)} at a time; "
@@ -226,7 +226,7 @@ def _cost(plan: Plan) -> str:
 
 def _report(local: RunRecord, record: RunRecord, size: str, folder: Path, json: bool) -> None:
     from allranks_lab.verification import report
-    from allranks_lab.verification.comparison import grouped
+    from allranks_lab.verification.comparison import group_equal
 
     with connected(record) as client:
         results = compare_runs(client, record, local)
@@ -235,7 +235,7 @@ def _report(local: RunRecord, record: RunRecord, size: str, folder: Path, json: 
     if json:
         print((folder / report.DATA).read_text(encoding="utf-8"), end="")
     else:
-        for first, group in grouped(results.differences).items():
+        for first, group in group_equal(results.differences).items():
             line = f"{first.kind} {first.name}: {first.azure} on Azure ML, {first.local} locally "
             place = f"({report.where(group, results.compared)})"
             console().print(line + place, soft_wrap=True, markup=False)

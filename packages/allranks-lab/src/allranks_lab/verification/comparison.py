@@ -1,4 +1,4 @@
-"""The differences between what two platforms give the processes of the same job."""
+"""The differences between two platforms, as the processes of the same job see them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from allranks_lab.verification.anonymous import described
+from allranks_lab.verification.anonymous import describe
 from allranks_lab.verification.launch_records import READABLE, Fact, Facts, facts
 
 
@@ -15,7 +15,7 @@ class Kind:
     """A kind of fact.
 
     title:       its heading in the report
-    meaning:     what a difference means for the user of a job
+    meaning:     the effect of a difference for the user of a job
     is_platform: whether the platform decides it; else the image or the machine does, and a difference is not a failure
     """
 
@@ -58,17 +58,17 @@ KINDS = {
 
 
 ABSENT = "(absent)"
-"""The value of a fact that one of the two platforms does not have."""
+"""The value of a fact that exists on one of the platforms only."""
 
 
 @dataclass(frozen=True)
 class FactComparison:
-    """One thing that both platforms, or one of them, gave some ranks.
+    """The comparison of one fact of some ranks on both platforms.
 
     launch:       the launch, such as pytorch
     kind:         a key of KINDS
-    local, azure: what the local engine and Azure ML gave, with placeholders for ids, addresses and folders
-    ranks:        the ranks that it concerns
+    local, azure: the values on the local engine and on Azure ML, with placeholders for ids, addresses and folders
+    ranks:        the ranks with this fact
     """
 
     launch: str
@@ -84,7 +84,7 @@ class FactComparison:
 
     @property
     def is_failure(self) -> bool:
-        """Whether this is a difference in what the platform decides."""
+        """Whether it is a difference of facts that the platform decides."""
         return self.differs and KINDS[self.kind].is_platform
 
 
@@ -107,7 +107,7 @@ def compare(
     return tuple(sorted((ranks, *compared), key=lambda each: order.index(each.kind)))
 
 
-def grouped(compared: Iterable[FactComparison]) -> dict[FactComparison, list[FactComparison]]:
+def group_equal(compared: Iterable[FactComparison]) -> dict[FactComparison, list[FactComparison]]:
     """Group the comparisons that are equal under several launches, by the first of them."""
     groups: dict[tuple[str, ...], list[FactComparison]] = {}
     for each in compared:
@@ -126,7 +126,7 @@ def _facts(mine: Facts, theirs: Facts) -> set[Fact]:
 def _values(mine: Facts, theirs: Facts, fact: Fact) -> tuple[str, str]:
     local, azure = mine.get(fact, ABSENT), theirs.get(fact, ABSENT)
     # The value of a variable that is not known may identify the workspace in a way that is not known either.
-    return local, described(azure) if local == ABSENT and fact.kind == "variable" else azure
+    return local, describe(azure) if local == ABSENT and fact.kind == "variable" else azure
 
 
 def _ranks(records: Sequence[Mapping[str, Any]]) -> str:

@@ -1,7 +1,7 @@
 """Read the records of a job's processes, which the component record_launch writes, and make them comparable.
 
-Two runs never have the same ids, addresses and folders. Each is replaced by a placeholder such as ``<run id>``, so that
-what remains is what the platform decides.
+Ids, addresses and folders differ between any two runs. Each is replaced by a placeholder such as ``<run id>``, so that
+only differences of the platforms remain.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _IDS = {
     "MLFLOW_EXPERIMENT_NAME": "experiment",
     "MLFLOW_EXPERIMENT_ID": "MLflow experiment",
 }
-"""Variables whose values are ids of the run or of the workspace. Their names are compared, and where they recur."""
+"""Variables whose values are ids of the run or the workspace. Only names, and where the ids recur, are compared."""
 
 _OF_MACHINE = re.compile(
     r"(?:PATH|PWD|OLDPWD|HOME|SHLVL|_|LANG|LANGUAGE|LC_\w+|TERM|SHELL|HOSTNAME|LOGNAME|USER|MAIL|TMPDIR|DISPLAY|TZ"
@@ -59,7 +59,7 @@ _COMMON_USERS = ("", "root", "nobody")
 
 @dataclass(frozen=True, order=True)
 class Fact:
-    """One thing that a process was given. kind: a key of kinds.KINDS"""
+    """A property of a process. kind: a key of kinds.KINDS"""
 
     kind: str
     name: str
@@ -69,7 +69,7 @@ READABLE = Fact("rank", "readable")
 """Whether the runtime can read a rank from the variables. If not, the process has no other facts of the kind rank."""
 
 Facts = Mapping[Fact, str]
-"""The facts of one process, in a form that is the same for two runs on the same platform."""
+"""The facts of one process, in a form that is equal for two runs on the same platform."""
 
 
 def read(folder: Path) -> tuple[Mapping[str, Any], ...]:
@@ -95,9 +95,9 @@ def read(folder: Path) -> tuple[Mapping[str, Any], ...]:
 
 
 def facts(records: Sequence[Mapping[str, Any]]) -> dict[int, Facts]:
-    """Return what each rank was given. Variables of the machine and of the launcher are left out.
+    """Return the facts of each rank, without variables of the machine and of the launcher.
 
-    Of several processes with the same rank, the first one counts.
+    Use the first of several processes with the same rank.
     """
     hosts = _hosts(records)
     return {
@@ -111,10 +111,10 @@ def _facts_of(
     def comparable(value: Any) -> str:
         return anonymous(value if isinstance(value, str) else json.dumps(value), placeholders)
 
-    yield from _of_contract(record["variables"], comparable)
+    yield from _contract_values(record["variables"], comparable)
     for name, value in record["variables"].items():
         if not _OF_MACHINE.fullmatch(name) and not _OF_LAUNCHER.fullmatch(name):
-            yield Fact("variable", name), _of_variable(name, value, comparable)
+            yield Fact("variable", name), _normalize_variable(name, value, comparable)
     for index, value in enumerate(record.get("arguments", ())):
         yield Fact("argument", str(index)), comparable(value)
     for name, path in record["paths"].items():
@@ -146,8 +146,8 @@ def _facts_of(
         yield Fact("image", f"package {name}"), str(value).partition("+")[0]
 
 
-def _of_contract(variables: Mapping[str, str], comparable: Callable[[Any], str]) -> Iterator[tuple[Fact, str]]:
-    """Yield what the runtime reads from the variables of a process."""
+def _contract_values(variables: Mapping[str, str], comparable: Callable[[Any], str]) -> Iterator[tuple[Fact, str]]:
+    """Yield the values that the runtime reads from the variables of a process."""
     try:
         env = asdict(detect(variables))
     except InputError as error:
@@ -161,24 +161,24 @@ def _of_contract(variables: Mapping[str, str], comparable: Callable[[Any], str])
             yield Fact("rank", name), comparable(value)
 
 
-def _of_variable(name: str, value: str, comparable: Callable[[Any], str]) -> str:
+def _normalize_variable(name: str, value: str, comparable: Callable[[Any], str]) -> str:
     if name in _IDS:
         return f"<{_IDS[name]}>"
     if name == "MASTER_PORT" and _PORT.fullmatch(value):
         return "<port>"
-    shown = _NAME_AND_PORT.sub("<a name>", comparable(_normalized(value)))
+    shown = _NAME_AND_PORT.sub("<a name>", comparable(_normalize(value)))
     if _OF_HOSTS.search(name):
         shown = _without_hosts(shown)
     return _FREE_PORT.sub(":<port>", shown) if name in _FREE_PORTS else shown
 
 
 def _without_hosts(value: str) -> str:
-    """Return a list of hosts without the names that are not those of the job's instances."""
+    """Return a list of hosts without names that do not belong to the job's instances."""
     return re.sub(r"(?<![<\w.-])(?!localhost\b|none\b)[A-Za-z][\w.-]*(?![\w>.-]|\":| \d*>)", "<a name>", value)
 
 
-def _normalized(value: str) -> str:
-    """Return JSON objects in one form, whatever the order of their keys."""
+def _normalize(value: str) -> str:
+    """Return JSON objects in one form, independent of the order of their keys."""
     if not value.startswith("{"):
         return value
     try:
@@ -212,7 +212,7 @@ def hostnames(records: Sequence[Mapping[str, Any]]) -> set[str]:
 
 
 def _placeholders(record: Mapping[str, Any], hosts: Mapping[str, str]) -> dict[str, str]:
-    """Return the texts that differ between two runs and what stands for each, the longest first."""
+    """Return the placeholders of the texts that differ between two runs, the longest text first."""
     found = dict(hosts)
     for name, placeholder in _IDS.items():
         found.setdefault(record["variables"].get(name, ""), placeholder)

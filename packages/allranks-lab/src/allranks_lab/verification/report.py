@@ -1,4 +1,4 @@
-"""The report on a workspace: what differed, its steps, and what was compared, as Markdown and JSON."""
+"""The report on a workspace as Markdown and JSON: the differences, the steps, and the compared facts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from allranks.history.formatting import step_layout
 from allranks.history.records import StepRecord
 from allranks.text import count, duration, rank_list
 from allranks_lab.verification.anonymous import anonymous
-from allranks_lab.verification.comparison import KINDS, FactComparison, grouped
+from allranks_lab.verification.comparison import KINDS, FactComparison, group_equal
 from allranks_lab.verification.results import Results, step_of
 
 PAGE = "README.md"
@@ -22,11 +22,11 @@ DATA = "comparison.json"
 
 
 def write(results: Results, size: str, folder: Path) -> None:
-    """Write README.md and comparison.json into the folder, which is made if it does not exist.
+    """Write README.md and comparison.json into the folder. Make the folder if it does not exist.
 
-    size: of the instances, as it was requested; "" for a cluster
+    size: the requested size of the instances; "" for a cluster
 
-    Neither has ids, names or addresses of the workspace, so that both can be published.
+    Neither contains ids, names or addresses of the workspace, so both can be published.
     """
     folder.mkdir(parents=True, exist_ok=True)
     versions = {name: version(name) for name in ("allranks", "azure-ai-ml")}
@@ -80,7 +80,7 @@ def _differences(results: Results) -> Iterator[str]:
     if not results.differences:
         yield f"None, in {count(len(results.compared), 'comparison')}."
     for name, kind in KINDS.items():
-        rows = grouped(each for each in differences if each.kind == name)
+        rows = group_equal(each for each in differences if each.kind == name)
         if not rows:
             continue
         yield f"### {kind.title}" + ("" if kind.is_platform else " (not a failure)")

@@ -13,10 +13,10 @@ from allranks.history.records import RunRecord, Status
 from allranks.text import count
 from allranks_lab.verification import launch_records
 from allranks_lab.verification.anonymous import anonymous, names_of
-from allranks_lab.verification.comparison import FactComparison, compare, grouped
+from allranks_lab.verification.comparison import FactComparison, compare, group_equal
 
 _STEP = "record_"
-"""A step of this name and a launch records what its processes are given, as the pipeline's output records_LAUNCH."""
+"""A step of this name and a launch records its processes in the pipeline's output records_LAUNCH."""
 
 _REPORTS = ("preflight", "bandwidth", "verification")
 """Outputs of the pipeline that are saved beside the report."""
@@ -29,7 +29,7 @@ class Results:
     run:      the run on Azure ML
     compared: everything that was compared
     missing:  the launches without records on Azure ML, which could not be compared
-    names:    what must not be published, each with its placeholder
+    names:    texts that must not be published, each with its placeholder
     """
 
     run: RunRecord
@@ -39,7 +39,7 @@ class Results:
 
     @property
     def differences(self) -> tuple[FactComparison, ...]:
-        """The differences in what the platform decides."""
+        """The differences of facts that the platform decides."""
         return tuple(each for each in self.compared if each.is_failure)
 
     @property
@@ -49,8 +49,8 @@ class Results:
 
     @property
     def summary(self) -> str:
-        """One line with everything that counts."""
-        differences = count(len(grouped(self.differences)), "difference")
+        """One line with the essential results."""
+        differences = count(len(group_equal(self.differences)), "difference")
         parts = [f"{differences} in {count(len(self.compared), 'comparison')}"]
         if self.incomplete:
             parts.append(f"{count(len(self.incomplete), 'step')} did not complete: {', '.join(self.incomplete)}")
@@ -60,7 +60,7 @@ class Results:
 
 
 def launches(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the launches that are recorded by some of the steps of these names."""
+    """Return the launches that are recorded by steps with these names."""
     return tuple(name.removeprefix(_STEP) for name in names if name.startswith(_STEP))
 
 
@@ -70,9 +70,9 @@ def step_of(launch: str) -> str:
 
 
 def compare_runs(client: Any, run: RunRecord, local: RunRecord) -> Results:
-    """Compare what the processes of both runs were given. A step that has written no records is left out.
+    """Compare the processes of both runs. A step that has written no records is left out.
 
-    Raise InputError if a record cannot be read, and AzureError.
+    Raise InputError if a record cannot be read, and AzureError on errors of the service.
     """
     compared: list[FactComparison] = []
     missing: list[str] = []
@@ -91,9 +91,9 @@ def compare_runs(client: Any, run: RunRecord, local: RunRecord) -> Results:
 
 
 def save_reports(client: Any, results: Results, folder: Path) -> None:
-    """Save what preflight, collectives and the environment's check found into a folder, without names of the workspace.
+    """Save the reports of preflight, collectives and the environment's check, without names of the workspace.
 
-    A step that did not complete has none. Raise InputError or AzureError.
+    A step that did not complete has no report. Raise InputError or AzureError.
     """
     for output in _REPORTS:
         with tempfile.TemporaryDirectory(prefix="allranks-") as temporary:

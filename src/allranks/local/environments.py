@@ -1,4 +1,4 @@
-"""Realise the environments of a plan: its steps then name the interpreters that were made for them."""
+"""Make the environments of a plan. The steps of the returned plan name the interpreters of their environments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from allranks.plan.graph import Plan, Step
 from allranks.plan.walk import steps, with_steps
 
 Report = Callable[[str, str], None]
-"""Is called with the name of an environment that is being made, and what happens."""
+"""Called with the name of an environment that is being made, and a progress message."""
 
 _Key = tuple[Environment, str, str, str]
 
@@ -25,14 +25,14 @@ _Key = tuple[Environment, str, str, str]
 def with_interpreters(
     plan: Plan, how: str, report: Report = lambda *_: None, *, makes: bool = True
 ) -> tuple[Plan, list[Problem]]:
-    """Return the plan with an interpreter for each environment that gets one, and warnings of what differs from the
-    environments' definitions.
+    """Return the plan with an interpreter for each environment that gets one, and warnings on differences from the
+    definitions of the environments.
 
     how:    a name of `plan.environment.REALISED`, for each environment for which ``allranks.yaml`` names none
-    makes:  whether to make what does not exist yet
+    makes:  whether to make missing environments
 
-    An environment that was realised before is made again if it is gone. A virtual environment that the user has made or
-    mapped is used as it is. Raise InputError, with every problem, if an environment cannot be realised.
+    An environment that was made before is made again if it is gone. A virtual environment that the user has made or
+    mapped is used unchanged. Raise InputError, with every problem, if an environment cannot be made.
     """
     wanted: dict[_Key, list[str]] = {}
     for path, step in steps(plan.graph):
@@ -53,18 +53,18 @@ def with_interpreters(
     if problems:
         raise InputError.of(problems)
 
-    def changed(step: Step, path: str) -> Step:  # noqa: ARG001 - as with_steps calls it
+    def change(step: Step, path: str) -> Step:  # noqa: ARG001 - as with_steps calls it
         if (result := found.get(_key(step, how))) is None:
             return step
         interpreter = str(result.interpreter or "")
         return replace(step, environment=replace(step.environment, interpreter=interpreter, realised=result.how))
 
     warnings = [_warning(environment, paths, found[key]) for key, paths in wanted.items() for environment in key[:1]]
-    return replace(plan, graph=with_steps(plan.graph, changed)), [each for each in warnings if each]
+    return replace(plan, graph=with_steps(plan.graph, change)), [each for each in warnings if each]
 
 
-def option_of(plan: Plan) -> str:
-    """Return how a plan was realised whose steps name their interpreters, as far as it is the same for all of them."""
+def used_option(plan: Plan) -> str:
+    """Return how the environments of a plan were made, if it is the same for all, else HOST."""
     ways = {step.environment.realised for _, step in steps(plan.graph)} - {"", HOST}
     return ways.pop() if len(ways) == 1 else HOST
 
@@ -78,7 +78,7 @@ def _key(step: Step, how: str) -> _Key:
 def _is_users_own(environment: Environment, source: str) -> bool:
     if environment.interpreter:
         return not Path(environment.interpreter).is_relative_to(cache.root())
-    return interpreters.of_environment(environment, source) != interpreters.of_environment(Environment(), source)
+    return interpreters.find(environment, source) != interpreters.find(Environment(), source)
 
 
 def _warning(environment: Environment, paths: list[str], result: Realised) -> Problem | None:

@@ -8,7 +8,7 @@ import pytest
 
 from allranks.errors import InputError
 from allranks.images import cache
-from allranks.local import interpreters, realised
+from allranks.local import environments, interpreters
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Graph, Pipeline, Plan, Step
 from allranks.plan.walk import steps
@@ -24,8 +24,8 @@ def defined(name: str, *packages: str, realised: str = "") -> Environment:
     return Environment(name, conda=name, definition=definition, file="conda.yml", realised=realised)
 
 
-def plan_of(**environments: Environment) -> Plan:
-    nodes = tuple(Step(name, "true", environment=environment) for name, environment in environments.items())
+def plan_of(**named: Environment) -> Plan:
+    nodes = tuple(Step(name, "true", environment=environment) for name, environment in named.items())
     return Plan("p", Graph((*nodes[1:], Pipeline("group", Graph(nodes[:1])))), source=str(Path.cwd() / "p.py"))
 
 
@@ -44,17 +44,17 @@ def test_each_environment_is_made_once_and_its_steps_name_the_interpreter(monkey
     monkeypatch.setattr(cache, "make", make)
     first = defined("one", "six==0.1")
     plan = plan_of(a=first, b=first, c=defined("two", "six==0.2"), d=defined("two", realised="host"), e=Environment())
-    changed, warnings = realised.with_interpreters(plan, "venv")
+    changed, warnings = environments.with_interpreters(plan, "venv")
     assert ways(changed) == {"b": "venv", "c": "venv", "d": "host", "e": "", "group.a": "venv"}
     assert len(made) == 2
     found = {path: step.environment.interpreter for path, step in steps(changed.graph)}
     one, two = (f"{folder}/bin/python" for folder in made)
     assert found == {"b": one, "group.a": one, "c": two, "d": "", "e": ""}
     assert [warning.where for warning in warnings] == ["environment one of b, group.a", "environment two of c"]
-    assert realised.option_of(changed) == "venv"
+    assert environments.used_option(changed) == "venv"
     # As a rerun: what was removed is made again, whatever the option is now.
     (made[0] / cache.COMPLETE).unlink()
-    again, _ = realised.with_interpreters(changed, "host")
+    again, _ = environments.with_interpreters(changed, "host")
     assert (again, made[2:]) == (changed, made[:1])
 
 
@@ -63,7 +63,7 @@ def test_a_command_that_installs_packages_does_not_share_its_environment() -> No
     nodes = tuple(
         Step(f"s{number}", command, environment=defined("one", "six==0.1")) for number, command in enumerate(commands)
     )
-    changed, _ = realised.with_interpreters(Plan("p", Graph(nodes), source="p.py"), "venv", makes=False)
+    changed, _ = environments.with_interpreters(Plan("p", Graph(nodes), source="p.py"), "venv", makes=False)
     first, *others = (step.environment.interpreter for _, step in steps(changed.graph))
     assert others[0] == first
     assert len({first, *others}) == 3
@@ -71,7 +71,7 @@ def test_a_command_that_installs_packages_does_not_share_its_environment() -> No
 
 def test_a_host_plan_is_unchanged_and_silent() -> None:
     plan = plan_of(a=defined("one", "no-such-package"))
-    assert realised.with_interpreters(plan, "host") == (plan, [])
+    assert environments.with_interpreters(plan, "host") == (plan, [])
 
 
 def test_what_the_user_has_made_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,15 +81,15 @@ def test_what_the_user_has_made_is_used(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     mapped = Environment("two", interpreter="/mapped/bin/python")
     plan = plan_of(a=defined("one", "six==0.1"), b=mapped)
-    assert realised.with_interpreters(plan, "venv") == (plan, [])
-    assert interpreters.of_environment(plan.graph.nodes[0].environment, plan.source) == Path("/mapped/bin/python")  # type: ignore[union-attr]
+    assert environments.with_interpreters(plan, "venv") == (plan, [])
+    assert interpreters.find(plan.graph.nodes[0].environment, plan.source) == Path("/mapped/bin/python")  # type: ignore[union-attr]
 
 
 def test_every_environment_that_cannot_be_realised_is_named() -> None:
     broken = Environment("broken", definition='{"dependencies": 3}', file="c.yml")
     no_conda = Environment("image", image="python:3.11", realised="conda")
     with pytest.raises(InputError) as raised:
-        realised.with_interpreters(plan_of(a=broken, b=no_conda), "venv")
+        environments.with_interpreters(plan_of(a=broken, b=no_conda), "venv")
     assert [problem.found for problem in raised.value.problems] == ["it has no conda file", "dependencies 3"]
 
 
