@@ -1,7 +1,5 @@
 """The fake service, beside which the tests of the client make the same calls."""
 
-from __future__ import annotations
-
 import pytest
 from fake.fixtures import azure, azure_server
 

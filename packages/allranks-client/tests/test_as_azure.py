@@ -1,7 +1,5 @@
 """A script and a notebook that were written for Azure ML run as they stand, with `allranks run --as-azure`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Notebooks that were written for Azure ML run as they stand: in a kernel, and with the command."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

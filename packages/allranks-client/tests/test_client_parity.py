@@ -1,7 +1,5 @@
 """LocalClient answers as MLClient does: both make the same calls, one on a folder, the other on the fake service."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

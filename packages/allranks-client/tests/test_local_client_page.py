@@ -1,7 +1,5 @@
 """The script in docs/local-client.md runs as the page says."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from allranks.project.files import create, template

@@ -1,7 +1,5 @@
 """`LocalClient` on a folder and `MLClient` on the fake service side by side, and what a call gives on each."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the tests share with those of allranks: the fake service of Azure ML, and the command in a project."""
 
-from __future__ import annotations
-
 from commands import command, project, quick
 from fake.fixtures import azure, azure_server
 

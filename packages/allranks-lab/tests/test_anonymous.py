@@ -1,7 +1,5 @@
 """What a published report may not have: names, ids and addresses of a workspace, its machines and its users."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

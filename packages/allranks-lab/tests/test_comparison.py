@@ -1,7 +1,5 @@
 """What evictions changed in a training, from what its ranks have recorded."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

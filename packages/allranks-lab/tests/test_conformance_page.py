@@ -1,7 +1,5 @@
 """The page about azureml-examples: its program gives each file its reason, and counts what checks."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import subprocess

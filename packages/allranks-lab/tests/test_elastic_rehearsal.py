@@ -1,7 +1,5 @@
 """The evictions of an elastic rehearsal, without running it."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 from allranks.contract.variables import ELASTIC_INSTANCES

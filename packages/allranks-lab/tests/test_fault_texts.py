@@ -1,7 +1,5 @@
 """How faults are written, and which of them a plan can have."""
 
-from __future__ import annotations
-
 import pytest
 
 from allranks.contract.pytorch import PyTorch

@@ -1,7 +1,5 @@
 """Faults that are injected into real ranks of a script that knows nothing of allranks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

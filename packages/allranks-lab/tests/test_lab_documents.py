@@ -1,7 +1,5 @@
 """Every command that the package's documents show works."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`allranks rehearse` of other libraries' scripts: what Accelerate and Lightning do not restore is named."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

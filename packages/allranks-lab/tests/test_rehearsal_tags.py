@@ -1,7 +1,5 @@
 """A submitted job has the outcome of the rehearsal of its code."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

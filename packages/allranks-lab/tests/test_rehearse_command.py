@@ -1,7 +1,5 @@
 """`allranks rehearse`: one training that restores everything, and one that restores its weights only."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

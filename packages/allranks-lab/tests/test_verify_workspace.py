@@ -1,8 +1,6 @@
 """`allranks verify-workspace` against the fake service, which shows a run of this machine: nothing differs, and each of
 the seeded differences is named."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable

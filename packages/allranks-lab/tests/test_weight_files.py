@@ -1,7 +1,5 @@
 """Weights in two folders are compared tensor by tensor."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 from typing import Any

@@ -11,8 +11,6 @@ much more time. The outcomes are saved in
 FILE, from which a later call continues. With --environments, the files of REALISED run in their environments too.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

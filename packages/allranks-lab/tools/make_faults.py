@@ -7,8 +7,6 @@ and saves each outcome there. With names only those; with --again also those tha
 that are and whose verdict over the logs is wrong. The page is written from all outcomes in FILE.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

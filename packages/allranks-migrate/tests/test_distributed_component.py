@@ -1,7 +1,5 @@
 """A DistributedComponent becomes the command component that it is, and the core says so where it finds one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Scripts of SDK v1 as components, environments and pipelines: what is written, and what is reported."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

@@ -6,8 +6,6 @@ folder `v1` of Azure/azureml-examples at the commit before 5a526689. docs/migrat
 ALLRANKS_DOCUMENTS=DIR ALLRANKS_V1_EXAMPLES=DIR pytest -s packages/allranks-migrate/tests/test_public_samples.py
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

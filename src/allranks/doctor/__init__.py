@@ -1,8 +1,6 @@
 """The launches of every stack, each with its distribution, command and possible layouts. A trial runs one of them with
 the local engine and checks the result."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Commands that start the engine's helper programs in milliseconds, with its interpreter in isolated mode."""
 
-from __future__ import annotations
-
 import os
 import sys
 

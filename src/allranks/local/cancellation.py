@@ -1,7 +1,5 @@
 """Cancel a run, or some of its nodes, in another process on this machine, by a signal to its engine."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """Check that this machine can hold the processes of each step, before any of them starts."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import resource

@@ -1,7 +1,5 @@
 """Run plans on this machine, and resume runs whose engine was stopped."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import secrets

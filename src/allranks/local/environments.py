@@ -1,7 +1,5 @@
 """Make the environments of a plan. The steps of the returned plan name the interpreters of their environments."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

@@ -6,8 +6,6 @@ node that needs a failed node does not start. All others continue, unless the pi
 false.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import errno

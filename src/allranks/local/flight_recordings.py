@@ -3,8 +3,6 @@
 Only ranks that were forked from a fork server answer, including the workers of a launcher. Cold ranks do not.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time

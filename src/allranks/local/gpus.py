@@ -1,7 +1,5 @@
 """The GPUs of this machine, and the GPUs of each emulated instance."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

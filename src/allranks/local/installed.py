@@ -1,7 +1,5 @@
 """Digest an interpreter's installed packages, so that results are reused only with the same packages."""
 
-from __future__ import annotations
-
 import os
 import sys
 import sysconfig

@@ -4,8 +4,6 @@ On Azure ML, frameworks with incompatible packages have separate environments. H
 environment with the same name, `.venvs/NAME`, in the pipeline's folder or a folder above.
 """
 
-from __future__ import annotations
-
 import platform
 import re
 import sys

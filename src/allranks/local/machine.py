@@ -1,7 +1,5 @@
 """Find launchers, programs and imported packages that a plan needs and this machine lacks."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

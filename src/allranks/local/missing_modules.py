@@ -1,7 +1,5 @@
 """Find the modules that an interpreter lacks, in a step's code or in packages. Nothing is imported."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Preview a plan without running it: the ranks of each step with their environments, and the commands."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 from collections.abc import Iterator, Mapping

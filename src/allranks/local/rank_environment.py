@@ -1,8 +1,6 @@
 """The launch of a step on emulated instances, and the variables of its ranks: Azure ML's, the step's own, and those
 that ranks need on this machine."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """Check everything that a plan requires to run on this machine."""
 
-from __future__ import annotations
-
 from allranks import packages
 from allranks.checks.plan import check, findings
 from allranks.errors import InputError, Problem

@@ -1,7 +1,5 @@
 """The context that all parts of one run share."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

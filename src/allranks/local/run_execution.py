@@ -1,7 +1,5 @@
 """One execution of a run by this process: its signals, its supervisor, its tracking, and its page at the end."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

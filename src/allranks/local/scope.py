@@ -1,7 +1,5 @@
 """A graph during its execution: the values of its inputs, and the records of its nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

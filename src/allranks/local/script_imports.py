@@ -1,8 +1,6 @@
 """Find the modules that a Python program imports at its start: the imports of its script, and of the modules in its own
 folders that the script imports. Nothing is imported."""
 
-from __future__ import annotations
-
 import ast
 import os
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ All runs of this user share slots and GPUs: each is a file, locked by the run th
 when the run's process ends for any reason.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import fcntl

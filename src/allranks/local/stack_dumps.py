@@ -4,8 +4,6 @@ py-spy 0.4 looks into the namespaces of an instance, and needs neither the scrip
 interpreter.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

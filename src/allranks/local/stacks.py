@@ -1,7 +1,5 @@
 """Stacks: libraries for distributed training, the packages that they need, and how to install them."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Iterator

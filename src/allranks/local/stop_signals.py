@@ -8,8 +8,6 @@ The handlers do not depend on those of the process that started this one: nohup,
 background make it ignore SIGINT.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -14,8 +14,6 @@ stdin ends, the engine has exited or was killed: the supervisor then ends every 
 kills its ranks.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

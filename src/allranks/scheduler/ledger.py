@@ -3,8 +3,6 @@
 Every change is one transaction. A firing is claimed, and its schedule's cursor moved past it, before its run starts.
 The run's name consists of the schedule's name and the time, so a firing can be claimed only once."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

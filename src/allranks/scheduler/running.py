@@ -3,8 +3,6 @@
 It stops when its scheduler ends, and has inherited the scheduler's lock, which keeps another one from starting before.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

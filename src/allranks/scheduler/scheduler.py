@@ -5,8 +5,6 @@ signals. Tried, it dropped the firings that were due during a run instead of run
 between a run's start and the store's update it started the same firing again.
 """
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import time

@@ -4,8 +4,6 @@ The forms are those in azure-sdk-for-python's recordings of the service, which d
 models lack, which were null in all recordings, are omitted.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Codes, environments, components, data and models: versions that never change once they exist."""
 
-from __future__ import annotations
-
 import functools
 import uuid
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """The common parts of both emulated services: that of `LocalClient`, on a workspace folder, and that of the tests."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

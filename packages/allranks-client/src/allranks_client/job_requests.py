@@ -1,7 +1,5 @@
 """Requests about jobs that only `LocalClient`'s service answers: cancel runs, wait for them, and read their logs."""
 
-from __future__ import annotations
-
 from urllib.parse import quote
 
 from allranks.history import datastores, locks

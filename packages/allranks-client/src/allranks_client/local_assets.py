@@ -4,8 +4,6 @@ Each version is a JSON file, the REST body that the client has sent. The store c
 which pipelines find it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -4,8 +4,6 @@ The body that the client has sent is in ``job.json`` of the run's folder. Runs t
 have no such file, and are shown by their record.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The workspace of `LocalClient`, its compute and its registries: this machine, under any name."""
 
-from __future__ import annotations
-
 import os
 import uuid
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Jobs and run history in both services: show, list and change jobs, and locate their logs and outputs."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Schedules created by a client. They are in the ledger too, so that `allranks schedules run` runs them."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable
 from datetime import datetime, timezone

@@ -1,7 +1,5 @@
 """Run a script or a notebook unchanged, with `LocalClient` in place of MLClient."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import runpy

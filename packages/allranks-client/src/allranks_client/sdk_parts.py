@@ -1,7 +1,5 @@
 """The private parts of azure-ai-ml that `LocalClient` replaces: its clients of storage and of registries, and waits."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The storage account of a workspace folder: azure-ai-ml's client of a container, on files."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -3,8 +3,6 @@
 The deployments are pipeline components: their invocation runs the component as a pipeline job.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import uuid

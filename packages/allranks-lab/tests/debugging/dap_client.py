@@ -1,7 +1,5 @@
 """A client of the Debug Adapter Protocol, as small as a test needs."""
 
-from __future__ import annotations
-
 import json
 import socket
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What cannot be debugged is refused before anything starts."""
 
-from __future__ import annotations
-
 import json
 import socket
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`allranks debug` as a user runs it: it says how to attach, and Ctrl-C ends everything."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

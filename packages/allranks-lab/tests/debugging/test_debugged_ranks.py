@@ -1,7 +1,5 @@
 """Ranks that a client of debugpy, or pdb on a terminal, stops and continues."""
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import os

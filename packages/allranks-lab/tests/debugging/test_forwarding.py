@@ -1,7 +1,5 @@
 """Only the user of a session reaches its debuggers."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

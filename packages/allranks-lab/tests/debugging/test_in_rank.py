@@ -1,7 +1,5 @@
 """What runs before the script: it finds the process of a rank, and hides nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Run one cell of the table of faults with real processes, and judge the verdict."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import json

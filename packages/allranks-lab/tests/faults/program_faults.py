@@ -1,7 +1,5 @@
 """Faults of single programs, beside the table of faults and stacks: for each the right verdict."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from allranks.contract.layout import Layout

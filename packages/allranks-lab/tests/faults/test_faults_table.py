@@ -1,7 +1,5 @@
 """Every cell of docs/faults.md: the verdict names the right rank and cause, soon, and no process is left."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Turn scripts, notebooks and DistributedComponents of the retired SDK v1 (azureml-core) into files of azure-ai-ml."""
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import dataclass

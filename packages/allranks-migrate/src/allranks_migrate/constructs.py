@@ -1,7 +1,5 @@
 """The constructs of v1 without an exact equivalent in azure-ai-ml, and those that a job does not need."""
 
-from __future__ import annotations
-
 ESTIMATORS = ("Estimator", "PyTorch", "TensorFlow", "SKLearn", "Chainer", "MMLBaseEstimator")
 STEPS = ("PythonScriptStep", "CommandStep", "MpiStep", "EstimatorStep", "HyperDriveStep", "ParallelRunStep")
 JOBS = ("ScriptRunConfig", "HyperDriveConfig", *ESTIMATORS, *STEPS)

@@ -1,7 +1,5 @@
 """The context that the readers of one script's jobs share."""
 
-from __future__ import annotations
-
 import itertools
 import keyword
 import os

@@ -3,8 +3,6 @@
 The retired SDK starts the command without a shell, so its arguments are quoted here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import shlex

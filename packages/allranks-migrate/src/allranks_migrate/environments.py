@@ -1,7 +1,5 @@
 """Read the environments of v1."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

@@ -4,8 +4,6 @@ Functions are entered where they are called, otherwise with the defaults of thei
 condition is unknown, both sides are evaluated; of a loop over unknown items, the body once.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import io

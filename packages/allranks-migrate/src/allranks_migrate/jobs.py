@@ -1,7 +1,5 @@
 """The jobs of v1 scripts in the terms of azure-ai-ml, as plain data."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

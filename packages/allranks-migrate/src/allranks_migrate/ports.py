@@ -1,7 +1,5 @@
 """Read the arguments of v1 jobs, and the data that they read and write, as inputs and outputs."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Prove a migration: start each job as v1 starts it, run the pipeline that was written, and compare both by rank."""
 
-from __future__ import annotations
-
 import json
 import re
 import tempfile

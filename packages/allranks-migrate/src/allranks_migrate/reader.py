@@ -1,7 +1,5 @@
 """Read the pipeline that a v1 script describes."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

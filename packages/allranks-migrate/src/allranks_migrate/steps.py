@@ -3,8 +3,6 @@
 The numbers of processes of v1 are totals, those of azure-ai-ml are per instance.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Write jobs as components, environments and a pipeline of azure-ai-ml."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

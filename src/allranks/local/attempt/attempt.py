@@ -1,7 +1,5 @@
 """One attempt of a step, in stages: stage, track, folders, environment, start, monitor, collect, judge."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools

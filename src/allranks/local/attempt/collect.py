@@ -1,7 +1,5 @@
 """A step's outputs: their final paths and their records."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -4,8 +4,6 @@ A copy never shares its content with the original: a later change of one does no
 not hard-linked.
 """
 
-from __future__ import annotations
-
 import errno
 import io
 import os

@@ -5,8 +5,6 @@ last modification and last change are the same, as in git's index. The kernel se
 the content or another attribute changes, and a program cannot set it back.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """Find earlier results that a step of a run may reuse, by a digest of everything that a result depends on."""
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The programs of a step's ranks: the shell with the step's command, each rank's environment, log and report file."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

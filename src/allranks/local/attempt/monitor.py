@@ -1,7 +1,5 @@
 """Monitor the ranks of one attempt until its last process has ended."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import signal

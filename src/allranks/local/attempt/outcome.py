@@ -1,7 +1,5 @@
 """The status of an attempt whose processes have ended, and the verdict on a failure."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Run the steps of one run: reuse an earlier result, or make an attempt on emulated instances."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools

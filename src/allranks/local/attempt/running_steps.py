@@ -1,7 +1,5 @@
 """Stop the running steps of a run, and fail them on errors with their files."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import errno

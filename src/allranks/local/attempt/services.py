@@ -1,7 +1,5 @@
 """The services that the attempts of one run share: processes, MLflow runs, and caches."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

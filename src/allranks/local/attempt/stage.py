@@ -11,8 +11,6 @@ reached through a link in the instance's temporary folder: ``/home/me/my project
 ``/tmp/my_project/.allranks/...``.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools

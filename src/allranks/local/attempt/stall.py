@@ -1,7 +1,5 @@
 """Detect ranks that make no progress: none writes or reports anything, and each stays at its line."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

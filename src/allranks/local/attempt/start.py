@@ -1,7 +1,5 @@
 """Start the ranks of an attempt: choose their launcher, and send the programs to the instances."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

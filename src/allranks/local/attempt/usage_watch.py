@@ -1,7 +1,5 @@
 """Record the resource usage of the ranks of one attempt, and note scarce memory."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -8,8 +8,6 @@
 Nothing is removed automatically, as in Hugging Face's cache: users remove what they no longer need.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib

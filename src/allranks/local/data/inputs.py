@@ -1,7 +1,5 @@
 """Replace the remote data of a plan's inputs by local copies and samples."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import partial

@@ -4,8 +4,6 @@ Sampling is deterministic. A folder keeps at least one file of each suffix. A si
 to choose from, are sampled by row and keep their header.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json

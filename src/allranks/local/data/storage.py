@@ -4,8 +4,6 @@ The credentials are those that the service's library finds: environment variable
 identities, a signature in the URI.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

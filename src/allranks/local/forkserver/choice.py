@@ -1,7 +1,5 @@
 """Choose the fork server of a step, and start it ahead of the ranks."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The supervisor's handles of a run's fork servers."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

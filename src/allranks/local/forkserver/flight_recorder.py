@@ -4,8 +4,6 @@ torch 2.8 and later record the last 2,000 collectives of a process, with gloo to
 the initialisation of its process group on, a thread blocks in open() of a FIFO, so that it holds no file descriptor.
 """
 
-from __future__ import annotations
-
 import _thread
 import json
 import os

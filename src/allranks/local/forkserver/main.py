@@ -1,7 +1,5 @@
 """The process of a fork server: import modules, then fork an agent for each request of the supervisor."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

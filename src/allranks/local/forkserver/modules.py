@@ -1,7 +1,5 @@
 """Choose the modules to import before a program is forked: torch, if its code names it, and some that torch uses."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

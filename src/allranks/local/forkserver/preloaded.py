@@ -1,7 +1,5 @@
 """Import modules ahead of the scripts that need them, and record what a rank must restore."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 import os

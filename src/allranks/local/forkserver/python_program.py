@@ -5,8 +5,6 @@ The destructors of C++ libraries would write to memory that the ranks still shar
 of gloo (`terminate called without an active exception`).
 """
 
-from __future__ import annotations
-
 import atexit
 import builtins
 import ctypes

@@ -1,7 +1,5 @@
 """Run a rank in a process forked from a fork server, in the state that a new process would have."""
 
-from __future__ import annotations
-
 import ctypes
 import io
 import os

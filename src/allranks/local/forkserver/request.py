@@ -1,7 +1,5 @@
 """A request to fork a Python program, and the check that a forked process would not differ from a new one."""
 
-from __future__ import annotations
-
 import marshal
 import os
 import re

@@ -1,7 +1,5 @@
 """Fork the Python programs that the shells of an instance start, in its agent, which was forked from a fork server."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

@@ -1,7 +1,5 @@
 """Write the programs that represent Python on an instance: see `shim.py`."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

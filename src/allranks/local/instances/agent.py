@@ -3,8 +3,6 @@
 The supervisor or a fork server forks one for each instance of a step.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

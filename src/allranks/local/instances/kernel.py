@@ -1,8 +1,6 @@
 """Linux system calls that Python before 3.12 does not offer: namespaces, mounts, the parent-death signal,
 subreapers."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

@@ -1,8 +1,6 @@
 """Instances that are addresses in 127.0.0.0/8. They work on every machine, and share its ports and files. Each has its
 own hostname."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket

@@ -6,8 +6,6 @@ The device has no address: outgoing packets have the instance's own, and ranks s
 started outside of the rack's namespaces, by a process that was forked before they were entered. It ends with the rack.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

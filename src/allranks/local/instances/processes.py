@@ -4,8 +4,6 @@ psutil is not used: its import takes 10 ms (this module's: 1.3 ms), and its samp
 the files stay open).
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -5,8 +5,6 @@ An ordinary user needs unprivileged user namespaces; root does not. The addresse
 use the same addresses at the same time.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket

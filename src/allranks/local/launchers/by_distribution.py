@@ -1,7 +1,5 @@
 """The launcher of each distribution type."""
 
-from __future__ import annotations
-
 from allranks.contract.tensorflow import TensorFlow
 from allranks.local.launchers import mpi, ray
 from allranks.local.launchers.launching import Assignment, LaunchedPrograms, Launcher

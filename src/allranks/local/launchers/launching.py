@@ -1,7 +1,5 @@
 """The interface of a launcher: its input, and the programs that the engine starts for a step."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Open MPI recognises the ranks of an instance by its hostname and connects them t
 instances over the network, as on a cluster.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

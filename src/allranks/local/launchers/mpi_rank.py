@@ -1,8 +1,6 @@
 """Wrapper that mpirun starts for each rank: start the rank with its variables, folder and log, and report its start and
 exit to the engine."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -4,8 +4,6 @@ Azure ML does not document which processes run. We conclude from the settings (a
 node and for worker nodes) that the command runs once, on the head, when all nodes have joined, and that a worker node
 runs Ray only."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ The server listens on a Unix socket in a folder that every instance sees and onl
 depend on the instances' network. Both programs import the standard library only, as does `mpi_rank`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

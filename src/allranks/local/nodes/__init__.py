@@ -1,7 +1,5 @@
 """Runners for the nodes of a graph, one per kind. A new kind is one module and one row of `RUNNERS`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any

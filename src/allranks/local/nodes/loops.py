@@ -1,7 +1,5 @@
 """Loops: do_while repeats its body, parallel_for runs it once for each item."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,8 +1,6 @@
 """The interface between the runners of nodes and the execution of their run; and the runners of pipeline components,
 of if_else nodes, and of nodes whose outputs come from a folder."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Mapping, Sequence

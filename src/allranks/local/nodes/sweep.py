@@ -1,7 +1,5 @@
 """Sweeps: run the body as trials with values from the search space, and return the outputs of the best one."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import math

@@ -1,7 +1,5 @@
 """Sample the search space of a sweep: the position of each trial's values in their distributions."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

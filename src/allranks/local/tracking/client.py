@@ -1,7 +1,5 @@
 """The engine's interface to the tracker process."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -5,8 +5,6 @@ A run starts at most one, which the supervisor ends with the run. In the rack it
 instances, elsewhere on loopback. It answers only requests with the token of the run, which MLflow's clients send.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import os

@@ -1,7 +1,5 @@
 """The MLflow runs of a run: one for each attempt, and their parent."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib.util import find_spec
 

@@ -1,8 +1,6 @@
 """The process that calls MLflow. It reads one JSON request per line from stdin, and writes one JSON answer per line to
 stdout."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import importlib

@@ -1,7 +1,5 @@
 """`allranks debug`: debug ranks of a step."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from allranks.cli.console import print_warnings

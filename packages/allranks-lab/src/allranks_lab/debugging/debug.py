@@ -1,7 +1,5 @@
 """Debug ranks of one step of a job."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The engine's part of a debugging session: listen on this machine, prepare the step, and follow its debuggers."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """The effects of faults on the processes of ranks."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """The faults, and their syntax: ``kill:rank=3,step=20`` or ``random:count=5,seed=1``."""
 
-from __future__ import annotations
-
 import math
 import random
 import re

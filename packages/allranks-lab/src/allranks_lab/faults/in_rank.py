@@ -7,8 +7,6 @@ A rank that reaches a training step at which a fault is due waits until the faul
 steps are in a file beside the rank's report. A further file marks each step that is over.
 """
 
-from __future__ import annotations
-
 import glob
 import hashlib
 import json

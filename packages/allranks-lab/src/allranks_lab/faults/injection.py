@@ -1,7 +1,5 @@
 """Inject the faults of a run into the attempts of its steps."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -3,8 +3,6 @@
 The supervisor of a run executes this file, without the packages of this environment.
 """
 
-from __future__ import annotations
-
 import contextlib
 import heapq
 import os

@@ -1,7 +1,5 @@
 """The steps of a plan in which faults can happen."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

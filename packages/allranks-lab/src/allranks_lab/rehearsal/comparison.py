@@ -1,7 +1,5 @@
 """The effects of evictions on a training: its steps, samples, losses and weights, and the causes."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@ torch: ``python -m allranks_lab.rehearsal.outputs FOLDER FOLDER`` prints the num
 difference as JSON.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

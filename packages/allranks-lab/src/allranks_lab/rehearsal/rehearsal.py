@@ -1,7 +1,5 @@
 """Rehearse evictions: run a pipeline without any, then its trainings with some at random steps, and compare."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace

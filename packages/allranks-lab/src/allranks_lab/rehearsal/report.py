@@ -1,7 +1,5 @@
 """The report of a rehearsal. The workspace saves one for each version of a training's code and environment."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence

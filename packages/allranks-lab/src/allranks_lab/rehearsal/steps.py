@@ -1,7 +1,5 @@
 """The training steps that the ranks of a step have recorded, attempt by attempt."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

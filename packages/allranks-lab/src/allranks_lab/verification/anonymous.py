@@ -1,7 +1,5 @@
 """Mask secrets, and names that identify a workspace, a machine or a person, in the published results."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 

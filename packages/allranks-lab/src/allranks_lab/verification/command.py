@@ -1,7 +1,5 @@
 """`allranks verify-workspace`: compare the processes of a job on a workspace with those of the local engine."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The differences between two platforms, as the processes of the same job see them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ Ids, addresses and folders differ between any two runs. Each is replaced by a pl
 only differences of the platforms remain.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The report on a workspace as Markdown and JSON: the differences, the steps, and the compared facts."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections import Counter

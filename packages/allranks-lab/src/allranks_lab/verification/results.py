@@ -1,7 +1,5 @@
 """Collect the results of pipelines/verify_workspace.py: its processes' records, and its steps' reports."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
