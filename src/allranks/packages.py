@@ -21,10 +21,7 @@ KNOWN = {
         "Turn scripts of SDK v1 into pipelines of azure-ai-ml, and DistributedComponents into command components.",
     ),
     "rehearse": ("lab", "Show that a training survives evictions."),
-    "verify-workspace": (
-        "lab",
-        "Verify that a workspace gives the processes of a job what the local engine gives them.",
-    ),
+    "verify-workspace": ("lab", "Verify that a workspace starts the processes of a job as the local engine does."),
 }
 """The extra that installs each command, and the line of the command in the help."""
 

@@ -19,7 +19,7 @@ def test_a_command_of_the_documents_works(command: str, tmp_path: Path) -> None:
     for name in ("components", "pipelines", "environments", "src", "pyproject.toml"):
         (tmp_path / name).symlink_to(PACKAGE.parents[1] / name)
     _, name, *words = shlex.split(command)
-    if name == "rehearse":  # minutes: its options are read
+    if name in ("debug", "rehearse", "rerun"):  # minutes, or a debugger, or an earlier run: their options are read
         words.append("--help")
     done = called(name, *words, *(["--dry-run"] if name == "run" else []), folder=tmp_path)
     assert done.code == 0, done.err

@@ -25,7 +25,7 @@ STACKS = {
     "MPI": Launch("", (MPI,), "mpi", "python mpi_ranks.py"),
     "Ray": Launch("", (RAY,), "ray", "python ray_actors.py"),
 }
-OF_MPI = tuple(name for name, stack in STACKS.items() if stack.by == "mpi")
+OF_MPI = tuple(name for name, stack in STACKS.items() if stack.distribution_key == "mpi")
 TIMED = ("DDP", "Horovod", "MPI", "TensorFlow", "Ray")
 """Those whose logs of a hang are judged. The others of PyTorch wait in the same collectives of gloo as DDP."""
 PER_NODE = ("TensorFlow",)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, get_type_hints
 
 from allranks.contract import requirements
 from allranks.contract.distributions import DISTRIBUTIONS
@@ -146,8 +146,9 @@ def _distribution(settings: Mapping[str, Any] | None, place: StepPlace, context:
         context.problems += unknown_distribution(name, place.key("distribution.type"))
         return Single()
     arguments: dict[str, Any] = {}
+    types = get_type_hints(kind.settings)
     for field in dataclasses.fields(kind.settings):
-        resolve = integer if str(field.type).startswith("int") else known_value
+        resolve = integer if types[field.name] in (int, int | None) else known_value
         value = resolve(settings.get(field.name), f"distribution.{field.name}", place, context)
         if value is not None:
             arguments[field.name] = value
