@@ -49,7 +49,7 @@ def execute_again(
     verbose: bool,
     **settings: Any,
 ) -> None:
-    """Execute a stored run with a function of `api.retry`, as `execute` does. settings: of that function"""
+    """Execute a stored run with a function of `api.retry`, as `execute` does. settings: passed to that function"""
 
     def run(observer: Observer) -> RunRecord:
         with Installations() as report:

@@ -68,8 +68,10 @@ def _python_of(image: str) -> str:
 
 
 def conda_problems(specification: object, file: Path) -> Iterator[Problem]:
-    """Yield the problems of a conda specification, without those of the requirements files that it names. file: that
-    contains it"""
+    """Yield the problems of a conda specification, without those of the requirements files that it names.
+
+    file: the file that contains it
+    """
     if not isinstance(specification, dict):
         packages = ", ".join(str(specification).split()[:5]) if isinstance(specification, str) else "PACKAGE==VERSION"
         fix = f"name a YAML file with dependencies: [python=3.11, pip, {{pip: [{packages}]}}]"

@@ -68,8 +68,8 @@ def remove(reports: Mapping[int, Path]) -> None:
 
 
 def _files(reports: Mapping[int, Path], suffix: str) -> list[tuple[Path, int, int | None]]:
-    """Return the files with a suffix in the order of ranks, each with the rank that wrote it and, or None, the rank
-    that launched that one. Folders list files in any order, and in memory in the order of creation."""
+    """Return the files with a suffix, sorted by rank: for each, the rank that wrote it, and the rank whose launcher
+    started that one, or None. A folder lists its files in any order."""
     by_name = {report.name: rank for rank, report in reports.items()}
     found = []
     for folder in {report.parent for report in reports.values()}:

@@ -118,7 +118,7 @@ def _try(remove: Callable[[], None]) -> None:
 def copy_components(names: Iterable[str], project: Path) -> tuple[Path, ...]:
     """Copy the folders of components, and of their environments, to the same places in a project.
 
-    names: of the components' folders. A variant is copied with the component that has its code
+    names: the names of the components' folders. A variant is copied with the component that has its code
 
     Return the new folders, relative to the project. An existing environment of the project is not changed.
 

@@ -131,7 +131,7 @@ class _OpenShard:
     def _wrong_length(self, found: str) -> InputError:
         found = f"{found} samples"
         fix = "count the samples of the shards again, or write the shards again"
-        return InputError(Problem(f"data set, shard {self._shard}", found, f"{self._length}, as its length says", fix))
+        return InputError(Problem(f"data set, shard {self._shard}", found, f"its length, {self._length}", fix))
 
 
 _END = object()
