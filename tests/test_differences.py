@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from allranks import differences
-from allranks.cli.commands.show import diff, show
+from allranks.cli.commands.diff import diff
+from allranks.cli.commands.show import show
 from allranks.contract.pytorch import PyTorch
 from allranks.history.records import RunRecord
 from allranks.plan import digest

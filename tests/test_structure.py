@@ -10,8 +10,7 @@ SOURCE = Path(allranks.__file__).parent
 MOST = 8
 OPTION_LISTS = {
     *("api/run.py:run", "api/run.py:launch", "project/script_job.py:script_job"),
-    "cli/commands/resume.py:rerun",
-    *(f"cli/commands/{name}.py:{name}" for name in ("launch", "run", "submit", "logs")),
+    *(f"cli/commands/{name}.py:{name}" for name in ("launch", "run", "submit", "rerun", "logs")),
 }
 """Functions whose parameters are the options of a command, or of the Python API."""
 

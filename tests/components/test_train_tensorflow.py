@@ -227,7 +227,7 @@ from worker_data import worker_data
 from allranks.errors import InputError
 from allranks.runtime import arguments, tensorflow
 from allranks.runtime.metrics.metrics import Metrics
-from allranks.runtime.tensorflow.cluster import single_process_strategy
+from allranks.runtime.tensorflow.strategy import single_process_strategy
 from allranks_steps.images.prepared_images import read
 
 tried, *options = sys.argv[1:]

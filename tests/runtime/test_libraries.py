@@ -10,7 +10,7 @@ import pytest
 from allranks.contract import report
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError
-from allranks.runtime import libraries
+from allranks.runtime import build_locks, libraries
 from allranks.runtime.libraries import set_variables
 
 MPI = RankEnv(3, 1, 4, 2, 1, 2, "127.0.0.1", 6105, "mpi")
@@ -66,15 +66,15 @@ def test_the_interpreters_programs_come_first() -> None:
 def test_a_lock_that_a_killed_build_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lock = tmp_path / "deepspeed_shm_comm" / "lock"
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path))
-    libraries.await_builds()
+    build_locks.await_builds()
     lock.parent.mkdir()
     lock.touch()
-    monkeypatch.setattr(libraries, "BUILD_SECONDS", 0.05)
+    monkeypatch.setattr(build_locks, "BUILD_SECONDS", 0.05)
     with pytest.raises(InputError, match=f"fix: rm {lock}"):
-        libraries.await_builds()
-    assert libraries.remove_left() == [lock]
-    assert libraries.remove_left() == []
-    libraries.await_builds()
+        build_locks.await_builds()
+    assert build_locks.remove_left() == [lock]
+    assert build_locks.remove_left() == []
+    build_locks.await_builds()
 
 
 def test_the_lock_of_a_build_that_goes_on_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,9 +84,9 @@ def test_the_lock_of_a_build_that_goes_on_is_left_alone(tmp_path: Path, monkeypa
     (tmp_path.parent / "torch_extensions").symlink_to(tmp_path)
     lock.parent.mkdir(parents=True)
     with lock.open("w"):
-        assert libraries.remove_left() == []
+        assert build_locks.remove_left() == []
         assert lock.exists()
-    assert len(libraries.remove_left()) == 1
+    assert len(build_locks.remove_left()) == 1
     assert not lock.exists()
 
 

@@ -26,7 +26,7 @@ _ROOMS = (
     "hardware history images local plan project scheduler schedules sdk secrets text verdict workspace"
 )
 _COMPLETION_DEFERS = ("rich", *(f"allranks.{name}" for name in _ROOMS.split()))
-"""Modules that commands import at the top, but whose options do not use."""
+"""Modules that commands import at the top, and that the completion of their options does not use."""
 
 AS_AZURE = "--as-azure"
 
@@ -44,7 +44,6 @@ def lazy_group(
     *,
     add_completion: bool = False,
     default: str = "",
-    modules: Mapping[str, str] = MappingProxyType({}),
     removed: Mapping[str, str] = MappingProxyType({}),
     has_packages: bool = False,
 ) -> typer.Typer:
@@ -56,7 +55,6 @@ def lazy_group(
     summaries:      the line of each command in the group's help, in the order of that help
     default:        the command to run if the first word is not a command; "": none
     add_completion: whether the group has the options that install shell completion
-    modules:        the module of each command whose module has another name
     removed:        what to do instead of each removed command
     has_packages:   whether packages beside this one add commands to the group
     """
@@ -72,7 +70,7 @@ def lazy_group(
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
             if cmd_name in summaries:
                 with DeferredImports(_COMPLETION_DEFERS if ctx and ctx.resilient_parsing else ()):
-                    return _command(package, cmd_name, modules.get(cmd_name, cmd_name))
+                    return _command(package, cmd_name)
             return _command_of_package(ctx, cmd_name) if has_packages else None
 
         def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
@@ -173,10 +171,10 @@ def _without_help(items: list[Any]) -> list[Any]:
     return items
 
 
-def _command(package: str, name: str, module_name: str) -> Any:
+def _command(package: str, name: str) -> Any:
     module = import_module(package)
     if hasattr(module, "__path__"):
-        module = import_module(f"{package}.{module_name}")
+        module = import_module(f"{package}.{name}")
         if hasattr(module, "app"):
             return get_command(module.app)
     return _build(name, getattr(module, f"{name}_", None) or getattr(module, name), module)

@@ -52,7 +52,6 @@ app = lazy_group(
     "and submit the same pipelines to Azure ML.",
     add_completion=True,
     has_packages=True,
-    modules={"rerun": "resume", "runs": "show", "diff": "show"},
     removed=REMOVED,
 )
 

@@ -1,16 +1,11 @@
-"""Options and arguments that several commands share, groups of them, and the completion of runs and steps.
+"""Options and arguments that several commands share, and groups of them.
 
-A command has all options of a group if one of its parameters has the group as its type. A function that completes reads
-little, changes nothing, and returns nothing on any error: a message would appear in the middle of the line that the
-user types. Without proposals, a shell completes the names of files.
+A command has all options of a group if one of its parameters has the group as its type.
 """
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
 import sys
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
@@ -20,10 +15,9 @@ import typer
 from allranks import packages
 from allranks.azure.workspace import WorkspaceOptions
 from allranks.catalog import shipped_folder
+from allranks.cli.completion import complete_runs, complete_steps
 from allranks.errors import InputError, Problem
-from allranks.history.selection import find
 from allranks.local.data import samples
-from allranks.sdk.paths import nearest
 
 if TYPE_CHECKING:
     from allranks.local.options import Options
@@ -55,65 +49,6 @@ def _faults(texts: list[str] | None) -> list[str] | None:
     if texts:
         packages.faults(texts)
     return texts
-
-
-_RUNS = 50
-_STEPS = 1000
-_PATIENCE = 0.1
-"""Seconds to wait for the engine's writes."""
-
-Complete: TypeAlias = Callable[[typer.Context, str], list[str]]
-
-
-def _silent(propose: Callable[[typer.Context, str], Iterable[str]]) -> Complete:
-    """Return a function for typer that returns the proposals which begin with the incomplete word."""
-
-    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
-        try:
-            return [text for text in dict.fromkeys(propose(ctx, incomplete)) if text.startswith(incomplete)]
-        except Exception:
-            return []
-
-    # typer does not evaluate annotations that are strings.
-    complete.__annotations__ = {"ctx": typer.Context, "incomplete": str, "return": list[str]}
-    return complete
-
-
-@_silent
-def complete_runs(ctx: typer.Context, incomplete: str) -> Iterator[str]:  # noqa: ARG001
-    """Propose ids of runs, the newest first, and the names of their jobs."""
-    with _store(ctx) as connection:
-        rows = connection.execute(
-            "SELECT id, json_extract(record, '$.job_name') FROM run ORDER BY created DESC, rowid DESC LIMIT ?", (_RUNS,)
-        ).fetchall()
-    yield "latest"
-    yield from (identity for identity, _ in rows)
-    yield from (name for identity, name in rows if name and name != identity)
-
-
-@_silent
-def complete_steps(ctx: typer.Context, incomplete: str) -> Iterator[str]:  # noqa: ARG001
-    """Propose the paths of the nodes of the run that the line names already."""
-    with _store(ctx) as connection:
-        run = find(connection, str(ctx.params.get("identity") or "latest"), _workspace(ctx))
-        rows = connection.execute("SELECT path FROM node WHERE run = ? ORDER BY position LIMIT ?", (run, _STEPS))
-        yield from (path for (path,) in rows.fetchall())
-
-
-def _workspace(ctx: typer.Context) -> Path:
-    given = ctx.params.get("workspace") or ctx.params.get("folder")
-    return Path(given) if given else nearest(Path.cwd(), ".allranks", exists=Path.is_dir) or Path()
-
-
-@contextlib.contextmanager
-def _store(ctx: typer.Context) -> Iterator[sqlite3.Connection]:
-    """Open the store of the workspace for reading, without creating it."""
-    path = (_workspace(ctx) / "allranks.db").absolute()
-    # Without a journal there is no writer, so SQLite need not create files for a lock.
-    immutable = "" if path.with_name(f"{path.name}-wal").exists() else "&immutable=1"
-    connection = sqlite3.connect(f"{path.as_uri()}?mode=ro{immutable}", uri=True, timeout=_PATIENCE)
-    with contextlib.closing(connection):
-        yield connection
 
 
 FolderOption: TypeAlias = Annotated[

@@ -11,7 +11,7 @@ from allranks.contract.templating import PRIMITIVES, Primitive
 from allranks.errors import InputError, Level, Location, Problem, StepPlace
 from allranks.sdk import internals
 from allranks.sdk.entity_ports import flat, plain
-from allranks.sdk.offline_client import Asset, Unknown
+from allranks.sdk.offline_values import Asset, Unknown
 from allranks.sdk.paths import shown
 from allranks.sdk.python_file import PythonFile
 

@@ -4,8 +4,9 @@ import sys
 from typing import Annotated
 
 from allranks.azure import runs, watch
+from allranks.cli.completion import complete_steps
 from allranks.cli.console import console, errors
-from allranks.cli.options import FolderOption, RunArgument, argument, complete_steps, option
+from allranks.cli.options import FolderOption, RunArgument, argument, option
 from allranks.errors import InputError, Problem
 from allranks.history import locks, stored
 from allranks.history.nested import node_at, steps_of

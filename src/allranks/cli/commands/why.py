@@ -12,8 +12,9 @@ import typer
 from rich.text import Text
 
 from allranks.azure.watch import finder
+from allranks.cli.completion import complete_runs
 from allranks.cli.console import console, errors, plain, print_result, to_json
-from allranks.cli.options import FolderOption, JsonOption, StepArgument, complete_runs, option
+from allranks.cli.options import FolderOption, JsonOption, StepArgument, option
 from allranks.cli.views.summary import explained
 from allranks.errors import InputError, Problem, Rule, did_you_mean
 from allranks.history.nested import records_at

@@ -14,7 +14,8 @@ TensorFlow, but not torch. Train a Keras 3 model with a custom loop: its `fit` f
 with tensorflow 2.21), unless tf_keras replaces Keras 3 (TF_USE_LEGACY_KERAS=1).
 """
 
-from allranks.runtime.tensorflow.cluster import Cluster, Training
+from allranks.runtime.tensorflow.cluster import Cluster
 from allranks.runtime.tensorflow.script import main
+from allranks.runtime.tensorflow.strategy import Training
 
 __all__ = ["Cluster", "Training", "main"]

@@ -22,7 +22,7 @@ from allranks.errors import InputError, Problem
 from allranks.runtime import libraries, lifecycle
 from allranks.runtime.clean_exit import EVICTED
 from allranks.runtime.metrics.metrics import Metrics
-from allranks.runtime.tensorflow.cluster import Training, limit_threads, single_process_strategy
+from allranks.runtime.tensorflow.strategy import Training, limit_threads, single_process_strategy
 
 
 def main(train: Callable[[Training], None]) -> NoReturn:

@@ -18,19 +18,13 @@ from allranks.errors import InputError, Problem
 from allranks.runtime import clean_exit, lifecycle
 from allranks.runtime.lifecycle import TIMEOUT_SECONDS
 from allranks.runtime.metrics.metrics import Metrics
-from allranks.runtime.tensorflow.cluster import (
-    CHIEF,
-    Cluster,
-    Sight,
+from allranks.runtime.tensorflow.cluster import CHIEF, Cluster, Sight, find_lost, read, wait_for_tasks, wait_until_gone
+from allranks.runtime.tensorflow.strategy import (
     Training,
-    find_lost,
     limit_threads,
     parameter_server_strategy,
-    read,
     single_process_strategy,
     start_server,
-    wait_for_tasks,
-    wait_until_gone,
     worker_strategy,
 )
 
