@@ -1,5 +1,6 @@
 """What other libraries find in the environment, and any script run with it."""
 
+import runpy
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -10,8 +11,10 @@ import pytest
 from allranks.contract import report
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError
-from allranks.runtime import build_locks, libraries
+from allranks.runtime import libraries
 from allranks.runtime.libraries import set_variables
+
+remove_left = runpy.run_path(str(Path(__file__).parents[2] / "environments/deepspeed/build_ops.py"))["remove_left"]
 
 MPI = RankEnv(3, 1, 4, 2, 1, 2, "127.0.0.1", 6105, "mpi")
 
@@ -66,15 +69,15 @@ def test_the_interpreters_programs_come_first() -> None:
 def test_a_lock_that_a_killed_build_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lock = tmp_path / "deepspeed_shm_comm" / "lock"
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path))
-    build_locks.await_builds()
+    libraries.await_builds()
     lock.parent.mkdir()
     lock.touch()
-    monkeypatch.setattr(build_locks, "BUILD_SECONDS", 0.05)
+    monkeypatch.setattr(libraries, "BUILD_SECONDS", 0.05)
     with pytest.raises(InputError, match=f"fix: rm {lock}"):
-        build_locks.await_builds()
-    assert build_locks.remove_left() == [lock]
-    assert build_locks.remove_left() == []
-    build_locks.await_builds()
+        libraries.await_builds()
+    assert remove_left() == [lock]
+    assert remove_left() == []
+    libraries.await_builds()
 
 
 def test_the_lock_of_a_build_that_goes_on_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,9 +87,9 @@ def test_the_lock_of_a_build_that_goes_on_is_left_alone(tmp_path: Path, monkeypa
     (tmp_path.parent / "torch_extensions").symlink_to(tmp_path)
     lock.parent.mkdir(parents=True)
     with lock.open("w"):
-        assert build_locks.remove_left() == []
+        assert remove_left() == []
         assert lock.exists()
-    assert len(build_locks.remove_left()) == 1
+    assert len(remove_left()) == 1
     assert not lock.exists()
 
 

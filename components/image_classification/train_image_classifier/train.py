@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from allranks import runtime
 from allranks.runtime.output_room import full_output_refused
+from allranks_steps.deepspeed_inputs import resolve_deepspeed_file
 from allranks_steps.history import History, describe
 from allranks_steps.images.classifier import Architecture, blocks
 from allranks_steps.images.counting import count
@@ -34,7 +35,7 @@ from checks import check_batches, check_room, note_without_effect, steps_when_re
 def train(ranks: runtime.Ranks) -> None:
     args = runtime.arguments()
     if "deepspeed" in args:  # in train_image_classifier_deepspeed
-        args = runtime.resolve_deepspeed_file(args, runtime.argument_defaults().get, ranks.full_world_size)
+        args = resolve_deepspeed_file(args, runtime.argument_defaults().get, ranks.full_world_size)
     data = read(args)
     if not data.count("train"):
         pass_on(args, ranks)

@@ -13,6 +13,7 @@ from transformers import LlamaConfig
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
+from allranks_steps.deepspeed_inputs import resolve_deepspeed_file
 from allranks_steps.messages import bad_input
 from allranks_steps.text import model_folder
 from allranks_steps.text.llama import Llama
@@ -100,7 +101,7 @@ def resolved(args: Namespace, world_size: int) -> Namespace:
 
     Raise InputError.
     """
-    args = runtime.resolve_deepspeed_file(args, runtime.argument_defaults().get, world_size)
+    args = resolve_deepspeed_file(args, runtime.argument_defaults().get, world_size)
     defaults = DEFAULTS | {"learning_rate": presets.PRESETS[args.model_size].learning_rate}
     if args.strategy == "deepspeed":
         defaults["deepspeed_stage"] = 2

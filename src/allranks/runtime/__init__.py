@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from allranks.runtime.script import started as started
     from allranks.runtime.spec_arguments import argument_defaults as argument_defaults
     from allranks.runtime.spec_arguments import arguments as arguments
-    from allranks.runtime.strategies.deepspeed_file import resolve_deepspeed_file as resolve_deepspeed_file
     from allranks.runtime.strategies.exponential_moving_average import (
         ExponentialMovingAverage as ExponentialMovingAverage,
     )
@@ -64,7 +63,6 @@ _NAMES = {
     "runtime.script": "main started",
     "runtime.spec_arguments": "argument_defaults arguments",
     "runtime.strategies.training": "Strategy Training",
-    "runtime.strategies.deepspeed_file": "resolve_deepspeed_file",
     "runtime.strategies.exponential_moving_average": "ExponentialMovingAverage",
     "runtime.strategies.settings": "TrainingSettings",
 }

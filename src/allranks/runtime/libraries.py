@@ -2,18 +2,23 @@
 
 import os
 import sys
-from collections.abc import MutableMapping
+import time
+from collections.abc import Iterable, MutableMapping
+from contextlib import suppress
 from pathlib import Path
 
 from allranks.contract import world
 from allranks.contract.rank_env import RankEnv
 from allranks.contract.world import detect
+from allranks.errors import InputError, Problem
 from allranks.hardware.network import interface_towards
-from allranks.runtime.build_locks import await_builds
 from allranks.runtime.ranks import network_settings
 
 PER_NODE = "ALLRANKS_PER_NODE"
 """Set in a process that starts the other ranks of its instance. They inherit it."""
+
+BUILD_SECONDS = 300.0
+"""Maximum age in seconds of a lock. The builds of DeepSpeed's CPU operations took 24 and 35 s on 2 cores."""
 
 
 def prepare_libraries(*, per_node: bool = False) -> None:
@@ -87,3 +92,25 @@ def _gpus(environ: MutableMapping[str, str]) -> int:
     if visible is not None:
         return len([device for device in visible.split(",") if device.strip() not in ("", "-1")])
     return len(list(Path("/dev").glob("nvidia[0-9]*")))
+
+
+def await_builds() -> None:
+    """Wait until no process builds an operation of DeepSpeed. Raise InputError for a lock older than BUILD_SECONDS.
+
+    After that, a rank can load the operations. `make deepspeed-ops` builds those that the scripts need on the CPU.
+    """
+    for lock in build_locks():
+        with suppress(FileNotFoundError):  # when the build has ended
+            while (age := time.time() - lock.stat().st_mtime) <= BUILD_SECONDS:
+                time.sleep(0.1)
+            found = f"left {age:.0f} s ago, by a build that has ended without removing it"
+            expected = "no lock, or the lock of a running build"
+            raise InputError(Problem(f"lock {lock}", found, expected, f"rm {lock}"))
+
+
+def build_locks() -> Iterable[Path]:
+    """Return the locks of DeepSpeed's operations that are being built. A process that loads one waits for its lock."""
+    folder = os.environ.get("TORCH_EXTENSIONS_DIR")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "torch_extensions")
+    # torch.utils.cpp_extension creates one more folder below its own, named by the Python and CUDA versions.
+    return Path(folder).glob("deepspeed_*/lock") if folder else cache.glob("*/deepspeed_*/lock")

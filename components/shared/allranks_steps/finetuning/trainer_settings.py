@@ -11,6 +11,7 @@ from allranks.errors import Problem
 from allranks.runtime.output_room import outputs_of_training, require_room
 from allranks.runtime.strategies import deepspeed_config, deepspeed_file
 from allranks.runtime.strategies.deepspeed_config import SCHEDULE_PARAMETERS
+from allranks_steps.deepspeed_inputs import resolve_deepspeed_file
 from allranks_steps.messages import bad_input
 
 FLOAT32_BYTES = 4
@@ -22,7 +23,7 @@ _GATHER = "stage3_gather_16bit_weights_on_model_save"
 
 def resolved(ranks: runtime.Ranks) -> Namespace:
     """Return the inputs with the values of DeepSpeed's file, and the resolved precision. Raise InputError."""
-    args = runtime.resolve_deepspeed_file(runtime.arguments(), runtime.argument_defaults().get, ranks.world_size)
+    args = resolve_deepspeed_file(runtime.arguments(), runtime.argument_defaults().get, ranks.world_size)
     if args.precision == "auto":
         file = deepspeed_file.read(args.deepspeed, "input deepspeed")
         stage = args.deepspeed_stage if args.strategy == "deepspeed" else None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from allranks.errors import InputError
-from allranks.runtime import resolve_deepspeed_file
+from allranks_steps.deepspeed_inputs import resolve_deepspeed_file
 
 DEFAULTS: dict[str, Any] = {
     "strategy": "deepspeed",
