@@ -55,7 +55,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 benchmarks: $(VENV)/.dev
 	for file in benchmarks/*.py; do $(BIN)/python $$file || failed=1; done; exit $${failed:-0}
-docs: $(VENV)/.dev # The pages that are made from the source. make_stacks.py and make_run_picture.py run trainings.
+docs: $(VENV)/.dev # The pages that are made from the source. make_run_picture.py runs a training.
 	for page in api checks cli components library sizes; do $(BIN)/python tools/make_$$page.py || exit 1; done
 
 tensorflow: $(TENSORFLOW)/.installed

@@ -21,6 +21,7 @@ KNOWN = {
         "Turn scripts of SDK v1 into pipelines of azure-ai-ml, and DistributedComponents into command components.",
     ),
     "rehearse": ("lab", "Show that a training survives evictions."),
+    "verify-stacks": ("lab", "Start two ranks of each installed stack, and check that they communicate."),
     "verify-workspace": ("lab", "Verify that a workspace starts the processes of a job as the local engine does."),
 }
 """The extra that installs each command, and the line of the command in the help."""

@@ -17,7 +17,7 @@ def paths_in(text: str) -> set[str]:
 
 
 def test_a_file_that_the_map_names_is_there() -> None:
-    named = re.findall(r"`((?:components|tests)/[\w./-]+)`", MAP.read_text(encoding="utf-8"))
+    named = re.findall(r"`((?:components|tests|packages)/[\w./-]+)`", MAP.read_text(encoding="utf-8"))
     assert len(named) > 20
     assert [name for name in named if not (PROJECT / name).exists()] == []
 

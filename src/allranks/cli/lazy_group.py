@@ -22,7 +22,7 @@ from allranks import packages
 from allranks.deferred_imports import DeferredImports
 
 _ROOMS = (
-    "api azure catalog checks cli.console cli.execute cli.values cli.views contract differences doctor engine_log "
+    "api azure catalog checks cli.console cli.execute cli.values cli.views contract differences engine_log "
     "hardware history images local plan project scheduler schedules sdk secrets text verdict workspace"
 )
 _COMPLETION_DEFERS = ("rich", *(f"allranks.{name}" for name in _ROOMS.split()))

@@ -44,7 +44,7 @@ app = lazy_group(
         "check": "Check a pipeline, job, component or schedule without running it.",
         "components": "List the components of a project or of the library, and copy those of the library.",
         "register": "Register components for Azure ML's designer.",
-        "doctor": "Check which stacks work on this machine, or show the Azure sizes and their hardware.",
+        "doctor": "List the stacks on this machine, or show the Azure sizes and their hardware.",
         "environments": "List, check, build and verify the environments of a project.",
         "schedules": "Run pipelines on a schedule, on this machine or on Azure ML.",
     },

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from allranks import doctor
 from allranks.api import jobs
 from allranks.checks.plan import OF_KEYS, findings, launchers, of_keys, warnings
 from allranks.checks.plan.scope import of_plan
@@ -158,14 +157,6 @@ def test_the_launcher_of_deepspeed_needs_a_hostfile() -> None:
     command = "deepspeed t.py"
     assert found(command, distribution=PyTorch(1), instance_count=2) == [("deepspeed-launcher", "command")]
     assert found(command, instance_count=1) == []
-
-
-@pytest.mark.parametrize("launch", doctor.LAUNCHES, ids=lambda launch: launch.name)
-def test_no_launch_that_allranks_doctor_tries_is_a_mistake(launch: doctor.Launch) -> None:
-    """Each was run on its layouts, with torchrun per node under MPI and DeepSpeed's launcher without ssh among them."""
-    for layout in launch.layouts:
-        given = {"distribution": launch.distribution(layout), "instance_count": layout.instance_count}
-        assert found(launch.command_for(layout), **given) == []
 
 
 def test_one_process_on_eight_gpus() -> None:

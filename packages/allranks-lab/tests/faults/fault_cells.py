@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from allranks.contract.layout import Layout
-from allranks.doctor import TORCHRUN, Launch
 from allranks.local.stacks import ACCELERATE, DEEPSPEED, HOROVOD, LIGHTNING, MPI, PYTORCH, RAY, TENSORFLOW
+from allranks_lab.stacks.launches import TORCHRUN, Launch
 
 STACKS = {
     "DDP": Launch("", (PYTORCH,), "pytorch", "python torch_ranks.py ddp"),

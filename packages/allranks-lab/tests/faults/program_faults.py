@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from allranks.contract.layout import Layout
-from allranks.doctor import TORCHRUN, Launch
 from allranks.local.stacks import ACCELERATE, DEEPSPEED, HOROVOD, LIGHTNING, MPI, PYTORCH, RAY, TENSORFLOW
+from allranks_lab.stacks.launches import TORCHRUN, Launch
 
 ANY = (0, 1, 2, 3, None)
 

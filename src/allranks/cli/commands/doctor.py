@@ -1,25 +1,21 @@
-"""`allranks doctor`: check which stacks work on this machine, or show the Azure sizes and their hardware."""
+"""`allranks doctor`: list the stacks on this machine, or show the Azure sizes and their hardware."""
 
-import contextlib
 import os
 import shlex
-import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from allranks.cli.console import console, errors, to_json, warnings_text
+from allranks.cli.console import console, to_json, warnings_text
 from allranks.cli.options import JsonOption, argument, option
 from allranks.cli.views import print_whole, table_of
-from allranks.doctor import FIRST, TWO_RANKS, Launch, run_trial
 from allranks.errors import InputError, Problem
 from allranks.hardware import nccl, shared_memory, traps
 from allranks.hardware.nccl import GRAPH_FAMILIES, TOPOLOGY_FOLDER, NetworkVariable, Topology
@@ -27,24 +23,8 @@ from allranks.hardware.network import Device
 from allranks.hardware.sizes import Size, find, has_bfloat16, releases_of
 from allranks.hardware.sizes import sizes as all_sizes
 from allranks.local import gpus, preview
+from allranks.local.stacks import BY_MODULE, TENSORFLOW_HOROVOD
 from allranks.text import NOTHING, count
-from allranks.workspace import Workspace
-
-
-@dataclass(frozen=True)
-class _StackState:
-    """The state of one stack on this machine.
-
-    version: None if it is not installed
-    works:   None if it was not tried
-    wrong:   why it does not work
-    """
-
-    stack: str
-    version: str | None
-    works: bool | None
-    wrong: str
-    install: str
 
 
 def doctor(
@@ -59,13 +39,12 @@ def doctor(
         bool | None, option("--infiniband/--no-infiniband", "List only sizes with InfiniBand, or without.")
     ] = None,
     retired: Annotated[bool, option("--retired", "Also list sizes that Azure has retired.")] = False,
-    start: Annotated[bool, typer.Option("--start/--no-start", help="Start two ranks of each stack to test it.")] = True,
     json: JsonOption = False,
 ) -> None:
-    """Check which stacks work on this machine, or show the Azure sizes and their hardware.
+    """List the stacks on this machine, or show the Azure sizes and their hardware.
 
-    Also print how to install the other stacks. A stack works if two of its ranks can communicate. Exit with 1 if an
-    installed stack does not work. For a size: print its processes, variables and warnings, each with its source.
+    Also print how to install the other stacks. For a size: print its processes, variables and warnings, each with its
+    source.
 
     For example: allranks doctor --sizes --gpu A100 --infiniband
     """
@@ -84,55 +63,29 @@ def doctor(
     elif sizes or gpu or infiniband is not None or retired:
         _print_sizes(gpu, infiniband, retired, json)
     else:
-        _check_stacks(start, json)
+        _list_stacks(json)
 
 
-def _check_stacks(start: bool, json: bool) -> None:
+def _list_stacks(json: bool) -> None:
     instances = preview.kind_of("auto").name
     number = len(gpus.find(os.environ))
-    out = console()
-    if not json:
-        out.print(f"instances  {instances}: {_INSTANCES[instances]}")
-        out.print(f"GPUs       {number or 'none; training runs on the CPU'}\n")
-    findings = []
-    for launch in FIRST:
-        with contextlib.nullcontext() if json else out.status(f"starting two ranks of {launch.stacks[0].name}"):
-            findings.append(_finding(launch, start, Path.cwd()))
+    versions = {stack: stack.version(Path.cwd()) for stack in (*BY_MODULE.values(), TENSORFLOW_HOROVOD)}
     if json:
-        print(to_json({"instances": instances, "gpus": number, "stacks": findings}))
-    else:
-        _print(findings)
-    if any(finding.works is False for finding in findings):
-        raise typer.Exit(1)
+        stacks = [{"stack": one.name, "version": version, "install": one.install} for one, version in versions.items()]
+        print(to_json({"instances": instances, "gpus": number, "stacks": stacks}))
+        return
+    console().print(f"instances  {instances}: {_INSTANCES[instances]}")
+    console().print(f"GPUs       {number or 'none; training runs on the CPU'}\n")
+    table = table_of("stack", "version", "how to get it")
+    for stack, version in versions.items():
+        if version is None:
+            table.add_row(stack.name, "-", stack.install, style="bright_black")
+        else:
+            table.add_row(stack.name, version, "")
+    console().print(table)
 
 
 _INSTANCES = {"rack": "each has its own network, hostname and /tmp", "loopback": "addresses on 127.0.0.0/8"}
-
-
-def _finding(launch: Launch, start: bool, folder: Path) -> _StackState:
-    stack = launch.stacks[0]
-    version = stack.version(folder)
-    if version is None or not start:
-        return _StackState(stack.name, version, None, "", stack.install)
-    layout = next(layout for layout in TWO_RANKS if layout in launch.layouts)
-    with tempfile.TemporaryDirectory(prefix="allranks-", ignore_cleanup_errors=True) as workspace:
-        wrong = run_trial(launch, layout, "auto", Workspace(Path(workspace)), folder)
-    return _StackState(stack.name, version, not wrong, wrong, stack.install)
-
-
-def _print(findings: Sequence[_StackState]) -> None:
-    table = table_of("stack", "version", "works", "how to get it")
-    answers = {None: Text("not tried"), True: Text("yes", "green"), False: Text("no", "red")}
-    for finding in findings:
-        if finding.version is None:
-            table.add_row(finding.stack, "-", "", finding.install, style="bright_black")
-        else:
-            table.add_row(finding.stack, finding.version, answers[finding.works], "")
-    console().print(table)
-    for finding in findings:
-        if finding.wrong:
-            text = f"\n{finding.stack} does not work: {finding.wrong}\n  try: {finding.install}"
-            errors().print(text, markup=False)
 
 
 def _print_sizes(gpu: str | None, infiniband: bool | None, retired: bool, json: bool) -> None:

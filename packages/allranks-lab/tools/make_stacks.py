@@ -1,6 +1,6 @@
-"""Runs every launch in every layout on both kinds of instances, and writes docs/reports/stacks.md of what came of it.
+"""Runs every launch in every layout on both kinds of instances, and writes docs/stacks.md of what came of it.
 
-    python tools/make_stacks.py [PART OF A LAUNCH'S NAME...]
+    python packages/allranks-lab/tools/make_stacks.py [PART OF A LAUNCH'S NAME...]
 
 With names only those rows are made anew. Ends with 1 where a launch failed.
 """
@@ -13,19 +13,19 @@ from pathlib import Path
 import psutil
 
 from allranks.contract.layout import Layout
-from allranks.doctor import LAUNCHES, LAYOUTS, Launch, run_trial
 from allranks.workspace import Workspace
+from allranks_lab.stacks.launches import LAUNCHES, LAYOUTS, Launch, run_trial
 
-PROJECT = Path(__file__).resolve().parents[1]
-TABLE = PROJECT / "docs/reports/stacks.md"
+PROJECT = Path(__file__).resolve().parents[3]
+TABLE = PROJECT / "packages/allranks-lab/docs/stacks.md"
 KINDS = ("rack", "loopback")
 
 HEAD = """# Launches that work
 
-Made by `python tools/make_stacks.py`, which starts each launch with real processes on emulated instances. A yes says:
-all ranks are distinct, the world size and the local ranks are right, the stack's own all-reduce is correct, every rank
-ended with exit code 0, and nothing was left running. A dash says that there is no such layout: an instance has one
-TensorFlow worker, and parameter servers need two.
+Made by `python packages/allranks-lab/tools/make_stacks.py`, which starts each launch with real processes on emulated
+instances. A yes says: all ranks are distinct, the world size and the local ranks are right, the stack's own all-reduce
+is correct, every rank ended with exit code 0, and nothing was left running. A dash says that there is no such layout:
+an instance has one TensorFlow worker, and parameter servers need two.
 
 The layouts are instances x processes on each. In each cell: in the rack, on loopback.
 
