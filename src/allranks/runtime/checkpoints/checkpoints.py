@@ -307,7 +307,7 @@ class Checkpoints:
             fix = "resume with the version of torch that saved it"
             found = f"{manifest.METADATA}: {error}"
             raise InputError(Problem(f"checkpoint {entry.path}", found, expected, fix, code="checkpoints")) from None
-        self._load_parts(entry.path, reading.parts(reader))
+        self._load_parts(entry.path, reader.parts())
         if self._ranks.rank < world_size:
             states = reader.value(state.random_states_name(self._ranks.rank))
             random_states.restore(states, self._ranks.device)

@@ -88,10 +88,15 @@ class Reader(FileSystemReader):
         self.read_data(LoadPlan(items), _Target(target))  # type: ignore[arg-type]
         return target
 
-    def saved(self, name: str, dtype: torch.dtype) -> SavedTensor:
-        """Return a tensor to read."""
+    def saved(self, name: str, placeholder: Tensor) -> SavedTensor:
+        """Return a tensor to read. placeholder: the meta tensor that stands for it in the structure"""
         described: Any = self.metadata.state_dict_metadata[name]
-        return SavedTensor(described.size, dtype, partial(self.region, name, dtype))
+        return SavedTensor(described.size, placeholder.dtype, partial(self.region, name, placeholder.dtype))
+
+    def parts(self) -> dict[str, Any]:
+        """Return the states of a checkpoint's parts, by name, with a SavedTensor in place of each tensor."""
+        found: dict[str, Any] = state.join(self.value(state.STRUCTURE), self.saved)
+        return found
 
     def value(self, name: str) -> Any:
         """Return a value that is not a tensor."""
@@ -114,11 +119,3 @@ class _Target:
 
     def commit_tensor(self, item: ReadItem, tensor: Tensor) -> None:
         """Do nothing: the tensor has been read into its place."""
-
-
-def parts(reader: Reader) -> dict[str, Any]:
-    """Return the states of a checkpoint's parts, by name, with a SavedTensor in place of each tensor."""
-    found: dict[str, Any] = state.join(
-        reader.value(state.STRUCTURE), lambda name, value: reader.saved(name, value.dtype)
-    )
-    return found

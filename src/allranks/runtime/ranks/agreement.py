@@ -83,7 +83,9 @@ class Agreement:
         Raise ConnectionError if this rank is at its limit, and the other ranks do not answer.
         """
         if self._world_size == 1:
-            return self._decide_alone(step)
+            alone = Decision(step, self._stop) if self._requested else None
+            self._requested = self._stop = False
+            return alone
         if self._thread is None:
             lifecycle.OPEN.add(self)
             self._thread = threading.Thread(target=self._work, name="allranks-agreement", daemon=True)
@@ -120,13 +122,6 @@ class Agreement:
     def abandon(self) -> None:
         """Stop the thread."""
         self.close()
-
-    def _decide_alone(self, step: int) -> Decision | None:
-        if not self._requested:
-            return None
-        decision = Decision(step, self._stop)
-        self._requested = self._stop = False
-        return decision
 
     def _work(self) -> None:
         error: Exception | None = None

@@ -96,8 +96,7 @@ def scatter(engine: Any, model: nn.Module, weights: dict[str, Any], optimizer: d
     inner = engine.optimizer.optimizer
     for group, settings in zip(inner.param_groups, full(optimizer["groups"]), strict=True):
         group.update(settings)
-    # Earlier checkpoints have none.
-    vars(engine.optimizer.loss_scaler).update(optimizer.get("loss_scale", {}))
+    vars(engine.optimizer.loss_scaler).update(optimizer["loss_scale"])
     names = {key for tensors in optimizer["tensors"].values() for key in tensors}
     for partition in _partitions(engine):
         if optimizer["tensors"]:
