@@ -1,4 +1,11 @@
-"""Import a package, deferring its unused submodules, although its other modules import from them."""
+"""Import a package, deferring its unused submodules, although its other modules import from them.
+
+What exists only to import less, with the CPU time that a user waits (minimum of 6, on 2 cores):
+
+- `sdk/light_import.py`: `allranks check` takes 2.6 s, and 3.7 s with all of azure-ai-ml.
+- `local/tracking/tracker.py`: MLflow's import takes 3.2 s, and 4.6 s with all of it.
+- `cli/lazy_group.py`: `allranks --help` takes 0.16 s, and 0.84 s with the modules of all commands.
+"""
 
 from __future__ import annotations
 
