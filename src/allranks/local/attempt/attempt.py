@@ -24,7 +24,7 @@ from allranks.local.attempt.environment import RankProgram, rank_programs
 from allranks.local.attempt.monitor import AttemptMonitor
 from allranks.local.attempt.running_steps import StepStops, fail_on_error, run_io
 from allranks.local.attempt.services import Services
-from allranks.local.attempt.stage import TMP, InstanceFolders, TemporaryFolder, temporary_folders
+from allranks.local.attempt.stage import TMP, StagedInstance, temporary_folders
 from allranks.local.attempt.start import Start, instance_specs, plan_start
 from allranks.local.instances.instance import Instance
 from allranks.local.instances.supervisor import Event, ForkServerSpec
@@ -85,17 +85,19 @@ class Attempt:
         if self.services.running.is_ending(self.record.name):
             self.record.status = Status.CANCELED
             return
-        with self._make_tmp(staged) as folders:
-            ranks, start = self._environment(staged, folders)
+        with self._make_tmp(staged):
+            ranks, start = self._environment(staged)
             async with self._follow_debuggers():
                 with self._timed("ranks"):
                     await self._start_and_monitor(ranks, start)
         with self._timed("collect"):
             await self._collect(staged)
-            self._judge()
+            if self.record.verdict:
+                isolated = self.services.kind.isolated
+                self.record.verdict = judge.with_advice(self.record.verdict, self._advice, isolated=isolated)
             await tracked_runs.end(self.services.tracking, self.context.recorder, self.record)
 
-    async def _stage(self) -> list[InstanceFolders]:
+    async def _stage(self) -> list[StagedInstance]:
         """Make the folders of the step on each instance, with its code and inputs."""
         prepare = functools.partial(
             stage.prepare,
@@ -128,23 +130,22 @@ class Attempt:
                 recorder.known |= {self._server.token}
 
     @contextlib.contextmanager
-    def _make_tmp(self, staged: Sequence[InstanceFolders]) -> Iterator[list[tuple[TemporaryFolder, tuple[str, ...]]]]:
-        """Yield the temporary folder of each instance, and the paths of this machine that stay visible in it.
+    def _make_tmp(self, staged: Sequence[StagedInstance]) -> Iterator[None]:
+        """Give each instance a temporary folder for the duration of the block.
 
         Ports whose paths a shell would not read as one word get links in that folder.
         """
-        paths = self.services.paths
-        keep = [paths.required(self._interpreter, self._resolved, instance.ports) for instance in staged]
+        root = str(self.context.workspace.root)
+        for instance in staged:
+            instance.keep = stage.required_paths(root, self._interpreter, self._resolved, instance.outputs)
         data = {port.name for port in self._resolved if port.type not in PRIMITIVES}
-        own_tmp = self.services.kind.isolated and not any(TMP in paths for paths in keep)
-        with temporary_folders(self.context.workspace.temporary, len(keep), own_tmp=own_tmp) as folders:
-            for instance, folder in zip(staged, folders, strict=True):
-                stage.link(instance.ports, data, Path(folder.path), folder.inner_path)
-            yield list(zip(folders, keep, strict=True))
+        own_tmp = self.services.kind.isolated and not any(TMP in instance.keep for instance in staged)
+        with temporary_folders(self.context.workspace.temporary, staged, own_tmp=own_tmp):
+            for instance in staged:
+                stage.link(instance, data)
+            yield
 
-    def _environment(
-        self, staged: Sequence[InstanceFolders], folders: Sequence[tuple[TemporaryFolder, tuple[str, ...]]]
-    ) -> tuple[list[RankProgram], Start]:
+    def _environment(self, staged: Sequence[StagedInstance]) -> tuple[list[RankProgram], Start]:
         """Return the program of each rank with its environment, and the plan of the start."""
         services, step, record = self.services, self.step, self.record
         machine = rank_environment.machine_variables(
@@ -156,8 +157,8 @@ class Attempt:
             excepted = machine.get("no_proxy", machine.get("NO_PROXY", ""))
             machine["no_proxy"] = ",".join(filter(None, (excepted, self._server.host)))
         variables = [
-            machine | ({} if services.kind.isolated else {"TMPDIR": folder.inner_path}) | gpu
-            for (folder, _), gpu in zip(folders, self.gpus, strict=True)
+            machine | ({} if services.kind.isolated else {"TMPDIR": instance.inner_tmp}) | gpu
+            for instance, gpu in zip(staged, self.gpus, strict=True)
         ]
         if services.injector is not None:
             variables = [each | services.injector.variables(record, number) for number, each in enumerate(variables)]
@@ -167,7 +168,6 @@ class Attempt:
         if self._debug is not None:  # its interpreters open the debugger before they run the script
             step_variables |= self._debug.variables(record.name, self._folder, step_variables)
         ranks = list(rank_programs(job, step, record, self._launch, services.kind, staged, step_variables, variables))
-        ports = [instance.ports for instance in staged]
         start = plan_start(
             step,
             record,
@@ -175,7 +175,7 @@ class Attempt:
             services.kind,
             ranks,
             variables,
-            instance_specs(step, self.instances, folders, ports, self._root),
+            instance_specs(step, self.instances, staged, self._root),
             self._fork_server,
         )
         return ranks, start
@@ -187,7 +187,8 @@ class Attempt:
         record.status = Status.RUNNING
         recorder.changed(record)
         async with contextlib.AsyncExitStack() as stack:
-            stack.enter_context(_removed_at_end(start.folder))
+            # The launcher's files may contain the ranks' variables, with secrets.
+            stack.callback(shutil.rmtree, start.folder, ignore_errors=True)
             stack.enter_context(services.running.launching(record.name, start.agents))
             reports = {rank.process.rank: rank.report for rank in ranks}
             evicting: Callable[[], bool] = bool
@@ -238,15 +239,14 @@ class Attempt:
             task.cancel()
             await asyncio.wait([task])
 
-    async def _collect(self, staged: Sequence[InstanceFolders]) -> None:
+    async def _collect(self, staged: list[StagedInstance]) -> None:
         """Save the outputs of a completed attempt. Record the partial outputs of one that did not complete."""
         record, paths = self.record, self._final_paths
         if record.status is not Status.COMPLETED:
             with contextlib.suppress(OSError):
                 await run_io(functools.partial(collect.record_partial_outputs, record, paths), in_thread=bool(paths))
             return
-        ports = [instance.ports for instance in staged]
-        save = functools.partial(collect.save, record, paths, ports, self.stops.saving, self.services.file_digests)
+        save = functools.partial(collect.save, record, paths, staged, self.stops.saving, self.services.file_digests)
         with fail_on_error(record):
             await run_io(save, in_thread=bool(paths))
             await self._upload()
@@ -268,13 +268,8 @@ class Attempt:
             await asyncio.to_thread(storage.upload, path, uri, self.stops.saving)
             context.recorder.note(record, f"output {output.name} is uploaded to {uri}")
 
-    def _judge(self) -> None:
-        """Add advice on a failure with a known cause."""
-        if self.record.verdict:
-            isolated = self.services.kind.isolated
-            self.record.verdict = judge.with_advice(self.record.verdict, self._advice, isolated=isolated)
-
     def _advice(self, failure: signatures.Known) -> tuple[str, str] | None:
+        """Return the code and advice for a failure whose advice depends on the step; None for any other."""
         code, message = failure.signature.code, failure.match.string
         if code == signatures.READ_ONLY:
             names = " or ".join(stage.read_only_inputs(self._resolved, message))
@@ -287,8 +282,8 @@ class Attempt:
         start = next(iter(starts(self.step.command)), None)
         return missing_modules.explain(failure.match["module"], message, self.step.code, start, self._interpreter)
 
-    def _note_skipped(self, staged: Sequence[InstanceFolders]) -> None:
-        for text in dict.fromkeys(text for instance in staged for text in instance.ports.skipped):
+    def _note_skipped(self, staged: Sequence[StagedInstance]) -> None:
+        for text in dict.fromkeys(text for instance in staged for text in instance.skipped):
             if text not in self.record.notes:
                 self.context.recorder.note(self.record, text)
 
@@ -299,13 +294,3 @@ class Attempt:
             yield
         finally:
             self.seconds[stage_name] = round(time.monotonic() - started, 6)
-
-
-@contextlib.contextmanager
-def _removed_at_end(folder: Path) -> Iterator[None]:
-    """Remove a launcher's folder at the end of the block, because it may contain the ranks' variables with secrets."""
-    try:
-        yield
-    finally:
-        if folder.exists():
-            shutil.rmtree(folder, ignore_errors=True)

@@ -11,7 +11,7 @@ from allranks.history.log_reader import tail
 from allranks.history.log_redaction import LogLines, mask_in_file
 from allranks.history.recorder import RunRecorder
 from allranks.history.records import OutputRecord, Status, StepRecord, Verdict
-from allranks.local.attempt.stage import Ports, upload
+from allranks.local.attempt.stage import StagedInstance, upload
 from allranks.plan import digest
 from allranks.plan.digest import KnownDigests
 from allranks.plan.file_tree import Stop
@@ -46,19 +46,18 @@ def save_path(output: Output, user_path: str | None, folder: Path, name: str) ->
 def save(
     record: StepRecord,
     paths: list[tuple[Output, Path]],
-    ports: list[Ports],
+    staged: list[StagedInstance],
     stop: Stop,
     digests: KnownDigests | None = None,
 ) -> None:
     """Save and record a step's outputs. The step fails if it has not written an output file.
 
     paths:   each output with its final path
-    ports:   the ports of each instance
     digests: saved digests, with which unchanged files need not be read again
 
     Raise OSError if something cannot be read, StoppedError once `stop` is set.
     """
-    for instance in ports:
+    for instance in staged:
         upload(instance, stop)
     record.outputs = []
     for output, path in paths:

@@ -14,7 +14,7 @@ from allranks.contract.templating import render
 from allranks.history.node_records import job_name
 from allranks.history.records import RankRecord, StepRecord
 from allranks.local import rank_environment
-from allranks.local.attempt.stage import InstanceFolders
+from allranks.local.attempt.stage import StagedInstance
 from allranks.local.boot import SOURCE
 from allranks.local.instances.instance import InstanceKind
 from allranks.local.instances.supervisor import Program
@@ -62,7 +62,7 @@ def rank_programs(
     record: StepRecord,
     launch: Launch,
     kind: InstanceKind,
-    prepared: Sequence[InstanceFolders],
+    staged: Sequence[StagedInstance],
     step_variables: Mapping[str, str],
     machine_variables: Sequence[Mapping[str, str]],
 ) -> Iterator[RankProgram]:
@@ -73,16 +73,16 @@ def rank_programs(
     """
     folder = Path(record.folder)
     if step.parallel is None:
-        commands = [render(step.command, instance.ports.inputs, instance.ports.outputs) for instance in prepared]
+        commands = [render(step.command, instance.inputs, instance.outputs) for instance in staged]
     else:
         commands = [
-            mini_batch_command(step, step.parallel, record, instance, rank) for rank, instance in enumerate(prepared)
+            mini_batch_command(step, step.parallel, record, instance, rank) for rank, instance in enumerate(staged)
         ]
     primitives = [port.name for port in step.inputs if port.type in PRIMITIVES]
     record.ranks = []
     for process in processes(launch):
-        instance = prepared[process.instance_rank]
-        inputs = {name: value for name, value in instance.ports.inputs.items() if value is not None}
+        instance = staged[process.instance_rank]
+        inputs = {name: value for name, value in instance.inputs.items() if value is not None}
         job = Job(
             run_id=job_name(settings.run, record.name),
             root_run_id=settings.run,
@@ -91,7 +91,7 @@ def rank_programs(
             mlflow_run_id=record.mlflow_run_id,
             tracking_token=settings.tracking_token,
             inputs=inputs,
-            outputs=instance.ports.outputs,
+            outputs=instance.outputs,
             parameters={name: inputs[name] for name in primitives if name in inputs},
         )
         # Each attempt has its own report file, so that an earlier failure does not count for a retry.
@@ -112,7 +112,7 @@ def rank_programs(
         yield RankProgram(process, program, report_file)
 
 
-def mini_batch_command(step: Step, parallel: Parallel, record: StepRecord, instance: InstanceFolders, rank: int) -> str:
+def mini_batch_command(step: Step, parallel: Parallel, record: StepRecord, instance: StagedInstance, rank: int) -> str:
     """Write the settings of a parallel step's program on an instance. Return the command that runs the program.
 
     Raise OSError if an MLTable cannot be read.
@@ -124,17 +124,16 @@ def mini_batch_command(step: Step, parallel: Parallel, record: StepRecord, insta
     if rank == 0:
         for earlier in folder.glob("hub-*"):  # by an earlier attempt
             earlier.unlink()
-    ports = instance.ports
     inputs = []
     for name in parallel.data:
-        path = ports.inputs[name]
+        path = instance.inputs[name]
         if path is not None:
             table = mltable.read(Path(path))
             inputs.append((path, table.paths, table.transformations) if table else (path, None, []))
     settings = {
         **asdict(parallel),
         "inputs": inputs,
-        "append": render(parallel.append_row_to, ports.inputs, ports.outputs),
+        "append": render(parallel.append_row_to, instance.inputs, instance.outputs),
         "concurrency": parallel.max_concurrency,
         "rank": rank,
         "count": step.instance_count,
@@ -143,5 +142,5 @@ def mini_batch_command(step: Step, parallel: Parallel, record: StepRecord, insta
     }
     file = folder / f"{hub}-{rank}.json"
     file.write_text(json.dumps(settings), encoding="utf-8")
-    rendered = render(step.command, ports.inputs, ports.outputs).removeprefix("python ")
+    rendered = render(step.command, instance.inputs, instance.outputs).removeprefix("python ")
     return f"python {shlex.quote(MINI_BATCH_PROGRAM)} {shlex.quote(str(file))} {rendered}"

@@ -7,7 +7,6 @@ from typing import Any
 from allranks.local.attempt.digests import FileDigests
 from allranks.local.attempt.environment import JobSettings
 from allranks.local.attempt.running_steps import RunningSteps
-from allranks.local.attempt.stage import InstancePaths
 from allranks.local.forkserver.choice import ForkServers
 from allranks.local.instances.supervisor import INSTANCE_KINDS, Supervisor
 from allranks.local.run_context import RunContext
@@ -28,7 +27,6 @@ class Services:
         self.mlflow_server = MlflowServer(supervisor, workspace, Path(run.folder))
         self.fork_servers = ForkServers(supervisor, self.kind, plan.source, tracking.tracks, context.is_cold)
         self.file_digests = FileDigests(workspace.file_digests)
-        self.paths = InstancePaths(str(workspace.root))
         self.job = JobSettings(
             run.id, plan.experiment or plan.name, workspace.tracking_uri, shutil.which("bash") or "/bin/sh"
         )

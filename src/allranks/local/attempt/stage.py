@@ -13,12 +13,12 @@ reached through a link in the instance's temporary folder: ``/home/me/my project
 
 import asyncio
 import contextlib
-import functools
 import os
 import re
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
@@ -42,61 +42,47 @@ DOWNLOADED = frozenset({"download", "eval_download"})
 
 
 @dataclass
-class Ports:
-    """The ports of a step on one instance.
+class StagedInstance:
+    """The folders and ports of a step on one instance.
 
+    code:            the working directory of its processes
     inputs, outputs: values of the command's placeholders
     read_only:       (source, target) that the instance must mount
     uploads:         (folder on the instance, destination)
     skipped:         a line for each entry that was not copied because it has no content
+    keep:            the paths of this machine that stay visible in the instance
+    tmp, inner_tmp:  the temporary folder: its path on this machine, and as the instance sees it
     """
 
+    code: Path
     inputs: dict[str, str | None] = field(default_factory=dict)
     outputs: dict[str, str] = field(default_factory=dict)
     read_only: list[tuple[str, str]] = field(default_factory=list)
     uploads: list[tuple[Path, Path]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    keep: tuple[str, ...] = ()
+    tmp: str = ""
+    inner_tmp: str = ""
 
 
-def stage(
-    inputs: list[ResolvedInput],
-    outputs: list[tuple[Output, Path]],
-    folder: Path,
-    *,
-    mounts: bool,
-    stop: Stop | None = None,
-) -> Ports:
-    """Stage a step's ports on one instance.
-
-    outputs: each output with its final path
-    folder:  the instance's own folder
-    mounts:  whether the instance can mount. If not, a mounted input is the path itself.
-
-    Raise OSError if something cannot be copied, StoppedError once `stop` is set.
-    """
-    ports = Ports()
+def _stage_inputs(
+    instance: StagedInstance, inputs: list[ResolvedInput], folder: Path, *, mounts: bool, stop: Stop
+) -> None:
+    """Stage a step's inputs on one instance. folder: the instance's own"""
     for port in inputs:
-        ports.inputs[port.name] = port.value
+        instance.inputs[port.name] = port.value
         target = staged_path(port, folder, mounts=mounts)
         if target is None or port.value is None:
             continue
         source = Path(port.value)
-        ports.inputs[port.name] = str(target)
+        instance.inputs[port.name] = str(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         remove(target)
         if port.mode in DOWNLOADED:
-            ports.skipped += [f"input {port.name}: {text}" for text in copy(source, target, stop)]
+            instance.skipped += [f"input {port.name}: {text}" for text in copy(source, target, stop)]
         else:
             target.mkdir() if os.path.isdir(source) else target.touch()
-            ports.read_only.append((str(source), str(target)))
-    for output, destination in outputs:
-        inner_path = write_path(output, destination, folder)
-        if inner_path != destination:
-            ports.uploads.append((inner_path, destination))
-        for path in (destination, inner_path):
-            (path.parent if output.type in FILE_TYPES else path).mkdir(parents=True, exist_ok=True)
-        ports.outputs[output.name] = str(inner_path)
-    return ports
+            instance.read_only.append((str(source), str(target)))
 
 
 def staged_path(port: ResolvedInput, folder: Path, *, mounts: bool) -> Path | None:
@@ -127,14 +113,14 @@ def read_only_inputs(inputs: Sequence[ResolvedInput], message: str) -> list[str]
     return named or ([] if re.search(r"[' ]/", message) else mounted)
 
 
-def upload(ports: Ports, stop: Stop | None = None) -> None:
+def upload(instance: StagedInstance, stop: Stop) -> None:
     """Copy an instance's uploaded outputs to their destinations. Files of several instances are merged.
 
     Raise OSError if something cannot be copied, StoppedError once `stop` is set.
     """
-    for source, target in ports.uploads:
+    for source, target in instance.uploads:
         if os.path.exists(source):
-            ports.skipped += [f"output {source.name}: {text}" for text in copy(source, target, stop)]
+            instance.skipped += [f"output {source.name}: {text}" for text in copy(source, target, stop)]
 
 
 def remove(path: Path) -> None:
@@ -145,20 +131,18 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
 
 
-def link(ports: Ports, data: Collection[str], folder: Path, inner_path: str) -> None:
+def link(instance: StagedInstance, data: Collection[str]) -> None:
     """Replace the paths of a step's ports on one instance by plain ones, and create the links that they need.
 
-    data:   the names of the inputs that are paths
-    folder: the instance's temporary folder
-    inner_path:   its path as the instance sees it
+    data: the names of the inputs that are paths
     """
-    links = Links(inner_path)
-    for name, value in ports.inputs.items():
+    links = Links(instance.inner_tmp)
+    for name, value in instance.inputs.items():
         if name in data and value is not None:
-            ports.inputs[name] = links.plain(value)
-    for name, path in ports.outputs.items():
-        ports.outputs[name] = links.plain(path)
-    links.create(folder)
+            instance.inputs[name] = links.plain(value)
+    for name, path in instance.outputs.items():
+        instance.outputs[name] = links.plain(path)
+    links.create(Path(instance.tmp))
 
 
 def is_plain(path: str) -> bool:
@@ -212,18 +196,6 @@ def _add_number(name: str, number: int) -> str:
     return f"{name}-{number}" if number else name
 
 
-@dataclass(frozen=True)
-class InstanceFolders:
-    """A step's folders on one instance.
-
-    code:  the working directory of its processes
-    ports: the step's inputs and outputs on this instance
-    """
-
-    code: Path
-    ports: Ports
-
-
 def prepare(
     step: Step,
     folder: Path,
@@ -233,13 +205,13 @@ def prepare(
     *,
     mounts: bool,
     stop: Stop,
-) -> list[InstanceFolders]:
+) -> list[StagedInstance]:
     """Make a step's folders, and on each instance the copy of its code and its ports.
 
-    folder: the folder of the step
+    folder:  the folder of the step
     outputs: each output with its final path
-    count:  the number of instances
-    mounts: whether an instance can mount
+    count:   the number of instances
+    mounts:  whether an instance can mount. If not, a mounted input is the path itself.
 
     Raise OSError if something cannot be copied, StoppedError once `stop` is set.
     """
@@ -248,13 +220,21 @@ def prepare(
     for name in ("reports", logs.FOLDER, "instances"):
         (folder / name).mkdir(exist_ok=True)
     _make_artifacts(folder, outputs)
-    prepared = []
+    staged = []
     for rank in range(count):
         instance_folder = folder / "instances" / str(rank)
         instance_folder.mkdir(exist_ok=True)
-        copy = _working_copy(code, instance_folder, folder / "outputs", stop)
-        prepared.append(InstanceFolders(copy, stage(inputs, outputs, instance_folder, mounts=mounts, stop=stop)))
-    return prepared
+        instance = StagedInstance(_working_copy(code, instance_folder, folder / "outputs", stop))
+        _stage_inputs(instance, inputs, instance_folder, mounts=mounts, stop=stop)
+        for output, destination in outputs:
+            inner_path = write_path(output, destination, instance_folder)
+            if inner_path != destination:
+                instance.uploads.append((inner_path, destination))
+            for path in (destination, inner_path):
+                (path.parent if output.type in FILE_TYPES else path).mkdir(parents=True, exist_ok=True)
+            instance.outputs[output.name] = str(inner_path)
+        staged.append(instance)
+    return staged
 
 
 def _make_artifacts(folder: Path, outputs: Sequence[tuple[Output, Path]]) -> None:
@@ -293,43 +273,31 @@ def _working_copy(code: Path | None, folder: Path, artifacts: Path, stop: Stop) 
     return copy
 
 
-class InstancePaths:
-    """The paths of this machine that the instances of a run's steps need. workspace: the workspace's folder"""
+def required_paths(
+    workspace: str, interpreter: Path, resolved: Sequence[ResolvedInput], outputs: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return the existing paths that an instance of a step needs: the workspace's folder, the interpreter, the engine's
+    source, the step's data, and the parents of its outputs."""
+    data = [port.value for port in resolved if port.value is not None and port.type not in PRIMITIVES]
+    parents = [os.path.dirname(path) for path in outputs.values()]
+    paths = (workspace, *_interpreter_paths(interpreter), *data, *parents)
+    return tuple(path for path in paths if os.path.exists(path))
 
-    def __init__(self, workspace: str) -> None:
-        self._workspace = workspace
-        # Cached for the run, because it reads several folders.
-        self._of_interpreter = functools.cache(self._read_interpreter)
 
-    def required(self, interpreter: Path, resolved: Sequence[ResolvedInput], ports: Ports) -> tuple[str, ...]:
-        """Return the existing paths that an instance of a step needs: the workspace, the interpreter, the engine's
-        source, the step's data, and the parents of its outputs."""
-        data = [port.value for port in resolved if port.value is not None and port.type not in PRIMITIVES]
-        parents = [os.path.dirname(path) for path in ports.outputs.values()]
-        return (*self._of_interpreter(interpreter), *(path for path in (*data, *parents) if os.path.exists(path)))
-
-    def _read_interpreter(self, interpreter: Path) -> tuple[str, ...]:
-        # In a container, other packages of this machine must not hide packages of the image.
-        own = (f"{SOURCE}/allranks",) if rootfs.of(interpreter) else (*interpreters.prefixes(interpreter), SOURCE)
-        paths = (self._workspace, *own)
-        return tuple(path for path in paths if os.path.exists(path))
+@cache
+def _interpreter_paths(interpreter: Path) -> tuple[str, ...]:
+    # In a container, other packages of this machine must not hide packages of the image.
+    return (f"{SOURCE}/allranks",) if rootfs.of(interpreter) else (*interpreters.prefixes(interpreter), SOURCE)
 
 
 TMP = "/tmp"
 """The path of an instance's own temporary folder in the rack."""
 
 
-@dataclass(frozen=True)
-class TemporaryFolder:
-    """The temporary folder of an instance: its path on this machine, and as the instance sees it."""
-
-    path: str
-    inner_path: str
-
-
 @contextlib.contextmanager
-def temporary_folders(root: Path, count: int, *, own_tmp: bool) -> Iterator[list[TemporaryFolder]]:
-    """Yield the temporary folder of each instance. Remove the folders afterwards in the background.
+def temporary_folders(root: Path, instances: Sequence[StagedInstance], *, own_tmp: bool) -> Iterator[None]:
+    """Give each instance a temporary folder for the duration of the block. Remove the folders afterwards in the
+    background.
 
     root:    the folder on the workspace's disk for instances with their own /tmp
     own_tmp: whether each instance has its own /tmp
@@ -340,14 +308,14 @@ def temporary_folders(root: Path, count: int, *, own_tmp: bool) -> Iterator[list
     loop = asyncio.get_running_loop()
     with contextlib.ExitStack() as stack:
         if own_tmp:
-            made = temporary.make(root, count)
+            made = temporary.make(root, len(instances))
             stack.callback(loop.run_in_executor, None, made.remove)
-            folders = [TemporaryFolder(str(folder), TMP) for folder in made.instances]
+            for instance, folder in zip(instances, made.instances, strict=True):
+                instance.tmp, instance.inner_tmp = str(folder), TMP
         else:
             parent = None if is_plain(gettempdir()) else TMP
-            folders = []
-            for _ in range(count):
+            for instance in instances:
                 shared = TemporaryDirectory(prefix="allranks-", dir=parent, ignore_cleanup_errors=True)
                 stack.callback(loop.run_in_executor, None, shared.cleanup)
-                folders.append(TemporaryFolder(shared.name, shared.name))
-        yield folders
+                instance.tmp = instance.inner_tmp = shared.name
+        yield

@@ -11,7 +11,7 @@ from allranks.history.records import StepRecord
 from allranks.images import rootfs
 from allranks.local import gpus
 from allranks.local.attempt.environment import RankProgram
-from allranks.local.attempt.stage import Ports, TemporaryFolder
+from allranks.local.attempt.stage import StagedInstance
 from allranks.local.forkserver import shims
 from allranks.local.instances.instance import Instance, InstanceKind
 from allranks.local.instances.supervisor import ForkServerSpec, InstanceSpec, Program
@@ -77,14 +77,12 @@ def _with_path(program: Program, folder: str) -> Program:
 def instance_specs(
     step: Step,
     instances: Sequence[Instance],
-    folders: Sequence[tuple[TemporaryFolder, tuple[str, ...]]],
-    ports: Sequence[Ports],
+    staged: Sequence[StagedInstance],
     root: Path | None,
 ) -> list[InstanceSpec]:
     """Return the configuration of each instance of a step.
 
-    folders: the temporary folder of each instance, and the paths of this machine that stay visible in it
-    root:   the root filesystem of their container; None for that of this machine
+    root: the root filesystem of their container; None for that of this machine
     """
     driver = tuple(
         (path, f"{rootfs.DRIVER}/{os.path.basename(path)}") for path in (gpus.driver_files() if root else ())
@@ -97,11 +95,11 @@ def instance_specs(
             instance.hostname,
             hosts,
             step.shm_size,
-            folder.path,
-            keep,
-            tuple(instance_ports.read_only),
+            folders.tmp,
+            folders.keep,
+            tuple(folders.read_only),
             str(root or ""),
             driver,
         )
-        for instance, (folder, keep), instance_ports in zip(instances, folders, ports, strict=True)
+        for instance, folders in zip(instances, staged, strict=True)
     ]
