@@ -16,18 +16,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol
 
 from allranks.contract.distributions import processes_per_instance
 from allranks.history import records
 from allranks.history.node_records import iteration_record, node_record
 from allranks.history.records import Point, RunRecord, Status, StepRecord, Verdict
+from allranks.local.attempt.runner import CommandRunner
 from allranks.local.nodes import RUNNERS
 from allranks.local.nodes.pipeline import condition_outcome
 from allranks.local.run_context import RunContext
 from allranks.local.scope import Scope
 from allranks.local.selection import Mode
-from allranks.local.slots import Share, Slots, WithdrawnError
+from allranks.local.slots import Slots, WithdrawnError
 from allranks.plan.graph import Graph, Node, Step, Sweep
 from allranks.plan.ports import NodeOutput, needed_nodes
 from allranks.plan.walk import is_within
@@ -38,34 +38,13 @@ WAITED_SECONDS = 0.001
 _log = logging.getLogger(__name__)
 
 
-class StepRunner(Protocol):
-    """Runs a step's command."""
-
-    async def reuse(self, scope: Scope, step: Step, record: StepRecord, mode: Mode) -> bool:
-        """Reuse an earlier result of the step if the mode allows it and there is one. Return whether the step has
-        ended."""
-
-    async def attempt(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
-        """Run one attempt of the step with a share of the machine. Set the record's status: Completed, Failed or
-        Canceled."""
-
-    async def cancel(self, path: str) -> None:
-        """Cancel the running steps at this path and below it."""
-
-    async def stop(self) -> None:
-        """Cancel all running steps, because a failed one ends the run."""
-
-    async def curve(self, record: StepRecord, metric: str) -> Sequence[Point]:
-        """Return the values of a metric that a running step has logged so far."""
-
-
 class Executor:
     """One execution of a plan."""
 
     def __init__(
         self,
         context: RunContext,
-        steps: StepRunner,
+        steps: CommandRunner,
         slots: Slots,
         decisions: Mapping[tuple[str, str], str] = MappingProxyType({}),
     ) -> None:
@@ -108,10 +87,6 @@ class Executor:
         """
         graph = scope.graph
         needs = {node.name: [name for name in graph.needs(node) if name in graph.by_name] for node in graph.nodes}
-        followers: dict[str, list[str]] = {}
-        for name, needed in needs.items():
-            for other in needed:
-                followers.setdefault(other, []).append(name)
         for node in graph.nodes:
             self._prepare(scope, node, needs[node.name])
         waiting = {name: len(needed) for name, needed in needs.items()}
@@ -127,10 +102,10 @@ class Executor:
                     task.add_done_callback(lambda _, name=name: ended.put_nowait(name))  # type: ignore[misc]
                 name = await ended.get()
                 await tasks.pop(name)  # raises an error that ends the whole run
-                for follower in followers.get(name, ()):
-                    waiting[follower] -= 1
-                    if not waiting[follower]:
-                        ready.append(follower)
+                for follower in graph.followers.get(name, ()):
+                    waiting[follower.name] -= 1
+                    if not waiting[follower.name]:
+                        ready.append(follower.name)
         finally:
             for task in tasks.values():
                 task.cancel()

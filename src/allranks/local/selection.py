@@ -104,8 +104,12 @@ def _select(graph: Graph, selection: Selection, path: str, modes: dict[str, Mode
     if selection.only:
         chosen |= {name: Mode.EXCLUDED for name in chosen if name not in heads}
     chosen |= dict.fromkeys(needed_by(heads) - set(heads), Mode.REUSE)
-    followers = {name for head in heads for name in _followers(graph, head)} if selection.start else set()
-    fresh = _reachable(followers, lambda name: _followers(graph, name)) | (chosen.keys() & set(selected))
+
+    def followers(name: str) -> list[str]:
+        return [node.name for node in graph.followers.get(name, ())]
+
+    first = {name for head in heads for name in followers(head)} if selection.start else set()
+    fresh = _reachable(first, followers) | (chosen.keys() & set(selected))
     chosen |= dict.fromkeys(fresh, Mode.FRESH)
     if selection.until:
         chosen |= dict.fromkeys(chosen.keys() - needed_by(_heads(selection.until)), Mode.EXCLUDED)
@@ -133,10 +137,6 @@ def _within(selection: Selection, graph: Graph, node: Node) -> Selection:
 def _heads(paths: Iterable[str]) -> list[str]:
     """Return the nodes of the graph that are at the paths or contain them."""
     return [path.partition(".")[0] for path in paths]
-
-
-def _followers(graph: Graph, name: str) -> list[str]:
-    return [node.name for node in graph.nodes if name in graph.needs(node)]
 
 
 def _reachable(names: Iterable[str], following: Callable[[str], Iterable[str]]) -> set[str]:

@@ -13,8 +13,6 @@ import subprocess
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import takewhile
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +184,8 @@ def _stack(spy: str, pid: int, rank: int, silent: Collection[int]) -> Stack | No
     state = _state(pid)
     stopped = state == "T"
     try:
-        done = _dump(spy, pid, "--locals", *(["--nonblocking"] if stopped else []))
+        command = [spy, "dump", "--json", "--locals", *(["--nonblocking"] if stopped else []), "--pid", str(pid)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
         maps = Path(f"/proc/{pid}/maps").read_text(errors="replace")
         if _FINALIZED in done.stderr:
             return Stack(rank, (), _worker(pid), uses_mpi="/libmpi" in maps)
@@ -226,7 +225,8 @@ def _thread(threads: Sequence[Mapping[str, Any]]) -> str:
     which threads are daemons: choose one that runs the user's code, or else the last one."""
     found = ""
     for thread in threads:
-        if thread["thread_name"] and thread not in _main(threads) and not _is_of_engine(thread):
+        is_of_engine = not thread["frames"] or any(ENGINE in frame["filename"] for frame in thread["frames"])
+        if thread["thread_name"] and thread not in _main(threads) and not is_of_engine:
             frames = [Frame(each["name"], each["filename"], each["line"]) for each in thread["frames"]]
             user = next((frame for frame in frames if not is_library(frame.file)), None)
             place = f"which is at `{user.text}` ({user})" if user else f"which is in {frames[0].function}"
@@ -234,27 +234,6 @@ def _thread(threads: Sequence[Mapping[str, Any]]) -> str:
             if user:
                 break
     return found
-
-
-def _is_of_engine(thread: Mapping[str, Any]) -> bool:
-    return not thread["frames"] or any(ENGINE in frame["filename"] for frame in thread["frames"])
-
-
-def native_calls(stack: Stack) -> list[str]:
-    """Return the functions in C and C++ that a rank executes below its Python code, the innermost last, as lines to
-    append to its stack; none if they cannot be read."""
-    spy, frames = program(), list[Mapping[str, Any]]()
-    if spy is not None and stack.pid and not stack.is_stopped:
-        with contextlib.suppress(OSError, ValueError, subprocess.TimeoutExpired):
-            for thread in _main(json.loads(_dump(spy, stack.pid, "--native").stdout)):
-                frames = list(takewhile(itemgetter("module"), thread["frames"]))
-    named = (frame for frame in reversed(frames) if not frame["name"].startswith("0x"))
-    return [f"  in {shortened(frame['name'])} ({frame['short_filename']})" for frame in named]
-
-
-def _dump(spy: str, pid: int, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [spy, "dump", "--json", *options, "--pid", str(pid)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 def _main(threads: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -340,6 +340,15 @@ class Graph:
         return {port.name: port for port in self.inputs}
 
     @cached_property
+    def followers(self) -> Mapping[str, list[Node]]:
+        """The nodes that need each node, by its name."""
+        found: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for name in self.needs(node):
+                found.setdefault(name, []).append(node)
+        return found
+
+    @cached_property
     def conditions(self) -> Mapping[str, tuple[tuple[str, bool], ...]]:
         """The conditions of each node: pairs of the name of a condition and the outcome for which the node runs."""
         gates: dict[str, list[tuple[str, bool]]] = {}

@@ -24,8 +24,6 @@ FAULTS = {
     "is killed": ANSWER + "import os; os.kill(os.getpid(), 9)",
     "cuts an answer off": ANSWER + "print('{\"run_id\": \"1', end='')",
     "answers with a line that is cut off": ANSWER + 'print(\'{"run_id": "1\', flush=True)\n' + HANG,
-    "answers with a list": ANSWER + "print([1], flush=True)\n" + HANG,
-    "answers without the id": ANSWER + "print('{}', flush=True)\n" + HANG,
     "answers with bytes": ANSWER + "sys.stdout.buffer.write(b'\\xff\\n'); sys.stdout.flush()\n" + HANG,
     "does not end": "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, {15, 1, 2})\n" + HANG,
 }

@@ -5,7 +5,6 @@ import contextlib
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from allranks.history.log_reader import tail
@@ -103,12 +102,7 @@ class StallWatch:
         if not stacks and not self.differs(now):
             return None
         stacks = stacks or await self.stacks()
-        verdict = of_hang(record.name, record.ranks, stacks, self.silence(now), flight_recordings.read(self._reports))
-        if verdict is None:
-            return None
-        blamed = (stack for stack in stacks if str(stack) == verdict.traceback)
-        native = [line for stack in blamed for line in await asyncio.to_thread(stack_dumps.native_calls, stack)]
-        return replace(verdict, traceback="\n".join((verdict.traceback, *native)))
+        return of_hang(record.name, record.ranks, stacks, self.silence(now), flight_recordings.read(self._reports))
 
     def _announce_silence(self, now: float, recorder: RunRecorder) -> None:
         """Notify the user once per silence which ranks are silent, and when the step fails."""

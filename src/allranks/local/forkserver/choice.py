@@ -15,7 +15,7 @@ from allranks.local.forkserver.modules import modules_of
 from allranks.local.instances.instance import InstanceKind
 from allranks.local.instances.supervisor import ForkServerSpec, Supervisor
 from allranks.local.scope import Scope
-from allranks.plan.graph import Graph, Step
+from allranks.plan.graph import Step
 
 SHOW_IMPORTS = frozenset({"PYTHONPROFILEIMPORTTIME", "PYTHONVERBOSE"})
 """Variables that make Python report its imports."""
@@ -42,7 +42,6 @@ class ForkServers:
     def __post_init__(self) -> None:
         self._specs: list[ForkServerSpec] = []
         self._modules: dict[tuple[str, Start, Sequence[str], bool, bool], tuple[str, ...]] = {}
-        self._followers: dict[int, tuple[Graph, dict[str, list[Step]]]] = {}
 
     async def prepare(self, step: Step, scope: Scope, gpus: Mapping[str, str] | None = None) -> ForkServerSpec | None:
         """Start the fork server of the step without waiting for it, and return it; None if there is none.
@@ -60,8 +59,9 @@ class ForkServers:
         The first tutorial's three steps import different packages. Without this, its run took 1.5 times as long on two
         busy cores.
         """
-        for follower in self._followers_in(scope.graph).get(step.name, ()):
-            await self.prepare(follower, scope)
+        for follower in scope.graph.followers.get(step.name, ()):
+            if isinstance(follower, Step):
+                await self.prepare(follower, scope)
 
     def _spec(self, step: Step, scope: Scope, gpus: Mapping[str, str]) -> ForkServerSpec | None:
         """Return the fork server of a step, whose inputs may not exist yet."""
@@ -107,17 +107,6 @@ class ForkServers:
                 return other
         self._specs.append(spec)
         return spec
-
-    def _followers_in(self, graph: Graph) -> dict[str, list[Step]]:
-        """Return the steps of a graph by the nodes that they need."""
-        _, followers = self._followers.get(id(graph), (None, {}))
-        if id(graph) not in self._followers:
-            for node in graph.nodes:
-                if isinstance(node, Step):
-                    for name in graph.needs(node):
-                        followers.setdefault(name, []).append(node)
-            self._followers[id(graph)] = graph, followers  # the graph too, so that no other one gets its id
-        return followers
 
 
 def _hides_all(value: str | None) -> bool:

@@ -3,7 +3,7 @@ of if_else nodes, and of nodes whose outputs come from a folder."""
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -50,11 +50,8 @@ class Execution(Protocol):
         """Save a node's decision before it takes effect."""
 
 
-class NodeRunner(Protocol):
-    """The runner of one kind of node."""
-
-    async def __call__(self, execution: Execution, scope: Scope, node: Any, record: StepRecord) -> None:
-        """Run the node after all nodes that it needs have ended. Set the record's status and outputs."""
+NodeRunner = Callable[[Execution, Scope, Any, StepRecord], Awaitable[None]]
+"""Runs a node of one kind after all nodes that it needs have ended. Sets the record's status and outputs."""
 
 
 async def run(execution: Execution, scope: Scope, node: Pipeline, record: StepRecord) -> None:

@@ -57,14 +57,6 @@ class ParentRun:
     run_id: str | None = None
 
 
-@dataclass(frozen=True)
-class Ended:
-    """The contents of a completed MLflow run. result: the line in its tag allranks.result, "" if it has none"""
-
-    curves: dict[str, list[Point]]
-    result: str = ""
-
-
 @dataclass(eq=False)
 class Tracking:
     """Create and end MLflow runs, one request at a time. The first request, or `start`, starts the tracker process.
@@ -108,31 +100,24 @@ class Tracking:
         parent = asdict(self.parent) if self.parent is not None else None
         asked = {"experiment": experiment, "name": name, "tags": dict(tags), "parent": parent}
         answer = await self._ask(request="create", artifacts=str(self.workspace.tracked_files), **asked)
-        try:
-            run_id = str(answer["run_id"])
-        except KeyError:
-            raise TrackingError("the MLflow process returned no run id") from None
-        if self.parent is not None and answer.get("parent_id"):
-            self.parent = replace(self.parent, run_id=str(answer["parent_id"]))
-        return run_id
+        if self.parent is not None:
+            self.parent = replace(self.parent, run_id=answer["parent_id"])
+        return str(answer["run_id"])
 
     async def curve(self, run_id: str, metric: str) -> list[Point]:
         """Return the values of a metric that an MLflow run has logged so far. Raise TrackingError on failure."""
         answer = await self._ask(request="curve", run_id=run_id, metric=metric)
-        try:
-            return [Point(*point) for point in answer["points"]]
-        except (KeyError, TypeError):
-            raise TrackingError("the MLflow process returned no curve") from None
+        return [Point(*point) for point in answer["points"]]
 
-    async def end(self, run_id: str, status: str, folder: str) -> Ended:
-        """End an MLflow run as FINISHED, FAILED or KILLED, and return its contents. Raise TrackingError on failure.
-        folder: the folder of the step, which gets links to the run's artifacts"""
+    async def end(self, run_id: str, status: str, folder: str) -> tuple[dict[str, list[Point]], str]:
+        """End an MLflow run as FINISHED, FAILED or KILLED. Return its curves, and the line in its tag allranks.result,
+        "" if it has none. Raise TrackingError on failure.
+
+        folder: the folder of the step, which gets links to the run's artifacts
+        """
         answer = await self._ask(request="end", run_id=run_id, status=status, folder=folder)
-        try:
-            curves = {name: [Point(*point) for point in points] for name, points in answer["metrics"].items()}
-        except (AttributeError, KeyError, TypeError):
-            raise TrackingError("the MLflow process returned no curves") from None
-        return Ended(curves, str(answer.get("result", "")))
+        curves = {name: [Point(*point) for point in points] for name, points in answer["metrics"].items()}
+        return curves, answer["result"]
 
     async def finish(self, status: str, metrics: Mapping[str, float]) -> None:
         """End the parent as FINISHED, FAILED or KILLED, with the metrics of the whole run. Raise TrackingError on
@@ -142,13 +127,10 @@ class Tracking:
     async def registered(self, run_ids: Sequence[str]) -> dict[str, list[ModelRecord]]:
         """Return the versions of models that MLflow runs registered, by run. Raise TrackingError on failure."""
         answer = await self._ask(request="registered", run_ids=list(run_ids))
-        try:
-            return {
-                run_id: [ModelRecord(name, version) for name, version in models]
-                for run_id, models in answer["models"].items()
-            }
-        except (AttributeError, KeyError, TypeError, ValueError):
-            raise TrackingError("the MLflow process returned no models") from None
+        return {
+            run_id: [ModelRecord(name, version) for name, version in models]
+            for run_id, models in answer["models"].items()
+        }
 
     def abandon(self) -> None:
         """Kill the process. The current request and all later ones fail immediately."""
@@ -193,9 +175,7 @@ class Tracking:
                 raise ValueError(_describe_exit(process))
         if not line.endswith(b"\n"):
             raise ValueError("it ended in the middle of an answer")
-        answer = json.loads(line)
-        if not isinstance(answer, dict):
-            raise ValueError("its answer was not a JSON object")
+        answer: dict[str, Any] = json.loads(line)
         return answer
 
     def _start_process(self) -> subprocess.Popen[bytes]:

@@ -33,16 +33,16 @@ async def end(tracking: Tracking, recorder: RunRecorder, record: StepRecord) -> 
     if record.mlflow_run_id is None:
         return
     try:
-        ended = await tracking.end(record.mlflow_run_id, status_of(record.status), record.folder)
+        curves, result = await tracking.end(record.mlflow_run_id, status_of(record.status), record.folder)
     except TrackingError as error:
         recorder.note(record, f"MLflow returned no metrics of this step: {error}")
         return
-    record.result = ended.result or record.result
-    if ended.curves:
+    record.result = result or record.result
+    if curves:
         # MLflow has all logged metrics, including those of a script that reports nothing to the engine.
-        reported = {name: points for name, points in record.metrics.items() if name not in ended.curves}
+        reported = {name: points for name, points in record.metrics.items() if name not in curves}
         recorder.forget_points(record)
-        recorder.add_points(record, {**reported, **ended.curves})
+        recorder.add_points(record, {**reported, **curves})
 
 
 def why_no_metrics(step: Step, records: Sequence[StepRecord]) -> str:
