@@ -9,12 +9,12 @@ import pytest
 
 from allranks.contract.pytorch import PyTorch
 from allranks.history.records import OutputRecord, Status, StepRecord
+from allranks.local.executor import Executor
 from allranks.local.instances.loopback import Loopback
 from allranks.local.instances.supervisor import INSTANCE_KINDS
 from allranks.local.launchers.by_distribution import LAUNCHERS, launch_every_rank
 from allranks.local.launchers.launching import Assignment, LaunchedPrograms, Launcher
 from allranks.local.nodes import RUNNERS
-from allranks.local.nodes.pipeline import Execution
 from allranks.local.scope import Scope
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Output
@@ -59,14 +59,14 @@ class Constant(Step):
     kind: ClassVar[str] = "constant"
 
 
-async def _run_constant(execution: Execution, scope: Scope, node: Constant, record: StepRecord) -> None:
+async def _run_constant(execution: Executor, scope: Scope, node: Constant, record: StepRecord) -> None:
     record.outputs = [OutputRecord(port.name, port.type, "", node.command) for port in node.outputs]
     record.status = Status.COMPLETED
     execution.recorder.changed(record)
 
 
 def test_a_node_kind(run_steps, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("allranks.local.executor.RUNNERS", {**RUNNERS, Constant: _run_constant})
+    monkeypatch.setattr("allranks.local.run_execution.RUNNERS", {**RUNNERS, Constant: _run_constant})
     node = Constant("answer", "42", outputs=(Output("value", "integer"),))
     record = run_steps(plan=Plan("p", Graph((node,))))
     assert record.status is Status.COMPLETED

@@ -9,6 +9,7 @@ from allranks.history.recorder import RunRecorder
 from allranks.history.records import OutputRecord, Point, RunRecord, Status, StepRecord
 from allranks.history.store import Store
 from allranks.local.executor import Executor
+from allranks.local.nodes import RUNNERS
 from allranks.local.nodes.sweep import finished_trials
 from allranks.local.options import Options
 from allranks.local.run_context import RunContext
@@ -67,7 +68,7 @@ class Trial:
         plan = Plan("p", self.graph, continue_on_step_failure=self._go_on)
         recorder = RunRecorder(self.run, self.store, Observer())
         context = RunContext(plan, self.run, Workspace(Path(self.run.folder)), Options(retries=self._retries), recorder)
-        self.executor = Executor(context, self, self._slots, self.store.decisions("r"))
+        self.executor = Executor(context, RUNNERS, self, self._slots, self.store.decisions("r"))
         return self.executor
 
     async def reuse(self, scope: Scope, step: Step, record: StepRecord, mode: Mode) -> bool:

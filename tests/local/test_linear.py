@@ -14,6 +14,7 @@ from allranks.history.recorder import RunRecorder
 from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.history.store import Store
 from allranks.local.executor import Executor
+from allranks.local.nodes import RUNNERS
 from allranks.local.options import Options
 from allranks.local.run_context import RunContext
 from allranks.local.scope import Scope
@@ -72,7 +73,7 @@ def executed(count: int, chained: bool, folder: Path) -> int:
         async def scenario() -> Status:
             recorder = RunRecorder(run, store, Observer())
             context = RunContext(Plan("p", graph), run, Workspace(folder), Options(), recorder)
-            executor = Executor(context, Instant(), Slots(1, locks=SharedLocks(folder / "slots")))
+            executor = Executor(context, RUNNERS, Instant(), Slots(1, locks=SharedLocks(folder / "slots")))
             return await executor.run_graph(Scope(graph))
 
         found = operations(lambda: asyncio.run(scenario()))

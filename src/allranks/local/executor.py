@@ -12,18 +12,17 @@ import errno
 import logging
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from allranks.contract.distributions import processes_per_instance
 from allranks.history import records
 from allranks.history.node_records import iteration_record, node_record
 from allranks.history.records import Point, RunRecord, Status, StepRecord, Verdict
 from allranks.local.attempt.runner import CommandRunner
-from allranks.local.nodes import RUNNERS
-from allranks.local.nodes.pipeline import condition_outcome
 from allranks.local.run_context import RunContext
 from allranks.local.scope import Scope
 from allranks.local.selection import Mode
@@ -35,24 +34,36 @@ from allranks.plan.walk import is_within
 WAITED_SECONDS = 0.001
 """A step that waited longer than this for its slots is logged as having waited."""
 
+BRANCH = "branch"
+"""The key of a condition's decision: True or False."""
+
 _log = logging.getLogger(__name__)
+
+NodeRunner = Callable[["Executor", Scope, Any, StepRecord], Awaitable[None]]
+"""Runs a node of one kind after all nodes that it needs have ended. Sets the record's status and outputs."""
 
 
 class Executor:
-    """One execution of a plan."""
+    """One execution of a plan.
+
+    runners:   the runner of each kind of node, by its class
+    decisions: the decisions of nodes from before the run was resumed
+    stopped:   whether no more nodes may start
+    """
 
     def __init__(
         self,
         context: RunContext,
+        runners: Mapping[type[Any], NodeRunner],
         steps: CommandRunner,
         slots: Slots,
         decisions: Mapping[tuple[str, str], str] = MappingProxyType({}),
     ) -> None:
-        """decisions: the decisions of nodes from before the run was resumed"""
         self.recorder = context.recorder
         self.stopped = False
         self._context = context
         self._modes = context.modes
+        self._runners = runners
         self._steps = steps
         self._slots = slots
         self._decisions = dict(decisions)
@@ -155,12 +166,15 @@ class Executor:
         return any(is_within(path, canceled) for canceled in self._canceled)
 
     def at_once(self, step: Step) -> int:
+        """Return the number of steps with the layout of this one that the machine executes concurrently."""
         return self._slots.at_once(ranks(step), self._context.gpus_of(step))
 
     async def curve(self, record: StepRecord, metric: str) -> Sequence[Point]:
+        """Return the values of a metric that a running step has logged so far."""
         return await self._steps.curve(record, metric)
 
     def iteration(self, loop: StepRecord, label: str, graph: Graph) -> tuple[StepRecord, Scope]:
+        """Return the record and scope of one iteration of a loop. A resumed run's iteration keeps its record."""
         path = f"{loop.name}[{label}]"
         record = self._earlier.get(path)
         if record is None:
@@ -169,9 +183,11 @@ class Executor:
         return record, Scope(graph, f"{path}.")
 
     def decision(self, path: str, key: str) -> str | None:
+        """Return a node's decision; None if it has not decided."""
         return self._decisions.get((path, key))
 
     def decide(self, path: str, key: str, value: str) -> None:
+        """Save a node's decision before it takes effect."""
         if self._decisions.get((path, key)) != value:
             self._decisions[path, key] = value
             self.recorder.decided(path, key, value)
@@ -192,7 +208,7 @@ class Executor:
         try:
             outcome = self._readiness(scope, node)
             if outcome is None:
-                await RUNNERS[type(node)](self, scope, node, record)
+                await self._runners[type(node)](self, scope, node, record)
                 if isinstance(node, (Step, Sweep)):
                     self._register(node, record)
             elif outcome is not record.status:
@@ -230,7 +246,7 @@ class Executor:
                 return Status.SKIPPED
             if condition.status is not Status.COMPLETED:
                 return Status.NOT_STARTED
-            if condition_outcome(self, condition) is not expected:
+            if self.decision(condition.name, BRANCH) != str(expected):
                 return Status.SKIPPED
         needed = [records[name].status for name in scope.graph.needs(node) if name in records]
         if any(status not in (Status.COMPLETED, Status.SKIPPED) for status in needed):

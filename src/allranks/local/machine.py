@@ -36,9 +36,6 @@ _StepProgram: TypeAlias = tuple[str, Step, Path, Start, Program]
 _User: TypeAlias = tuple[str, Step, str]
 """A step that needs a module: its path, the step, and the description of the need, for messages."""
 
-_Key: TypeAlias = tuple[str, Start, tuple[str, ...]]
-"""Key of a program's imports: the digest of its code, how it is started, PYTHONPATH."""
-
 
 def problems(plan: Plan) -> list[Problem]:
     """Return a problem for each requirement of the plan that this machine does not meet."""
@@ -166,35 +163,17 @@ def _programs(plan: Plan) -> Iterator[_StepProgram]:
     """Yield the Python programs of each step that run in the step's interpreter."""
     interpreter_of = cache(lambda environment: interpreters.find(environment, plan.source))
     for path, step in steps(plan.graph):
-        if _python_path(step) is None:
+        python_path = step.environment_variables.get("PYTHONPATH", "")
+        if not isinstance(python_path, str):  # it is not known before the step starts
             continue
         python = interpreter_of(step.environment)
         if rootfs.of(python):  # it cannot be asked from here
             continue
         search_path = rank_environment.search_path(os.environ, python)
+        folder, folders = step.code.folder if step.code else os.devnull, python_path.split(os.pathsep)
         for start in starts(step.command):
             if _runs_in(start.program, python, search_path):
-                yield path, step, python, start, _program(step, start)
-
-
-_read: dict[_Key, Program] = {}
-
-
-def _program(step: Step, start: Start) -> Program:
-    key = step.code.digest if step.code is not None else "", start, _python_path(step) or ()
-    if key not in _read:
-        _read[key] = script_imports.program(start, _folder(step), key[2])
-    return _read[key]
-
-
-def _folder(step: Step) -> str:
-    return step.code.folder if step.code is not None else os.devnull
-
-
-def _python_path(step: Step) -> tuple[str, ...] | None:
-    """Return the folders in the step's PYTHONPATH; None if they are not known before the step starts."""
-    value = step.environment_variables.get("PYTHONPATH", "")
-    return tuple(filter(None, value.split(os.pathsep))) if isinstance(value, str) else None
+                yield path, step, python, start, script_imports.program(start, folder, tuple(filter(None, folders)))
 
 
 @lru_cache(maxsize=4096)

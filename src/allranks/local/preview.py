@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from tempfile import gettempdir
 
 from allranks.contract.launch import Process
-from allranks.contract.produce import Job, processes
+from allranks.contract.produce import Job, job_environment, processes
 from allranks.contract.templating import render
 from allranks.history.node_records import job_name, node_folder
-from allranks.local import rank_environment
 from allranks.local.attempt.collect import save_path
 from allranks.local.attempt.stage import TMP, Links, staged_path, write_path
 from allranks.local.instances.instance import InstanceKind
@@ -120,9 +119,9 @@ def _preview(plan: Plan, step: Step, scope: Scope, path: str, workspace: Workspa
         outputs=outputs,
         parameters={port.name: port.value for port in resolved if port.type in PRIMITIVES and port.value is not None},
     )
-    variables = {name: values.resolve(value, lookup) or "" for name, value in step.environment_variables.items()}
+    own = {name: values.resolve(value, lookup) or "" for name, value in step.environment_variables.items()}
     ranks = tuple(
-        (process, rank_environment.rank_variables(variables, job, launch, process, kind))
+        (process, {**job_environment(job, launch, process), **kind.environment(), **own})
         for process in processes(launch)
     )
     return StepPreview(render(step.command, inputs, outputs), ranks)

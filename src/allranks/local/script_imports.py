@@ -5,6 +5,7 @@ import ast
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.machinery import PathFinder
 from typing import TypeAlias, TypeGuard
 
@@ -60,7 +61,8 @@ class Program:
         return any(change in self.text for change in _PATH_CHANGES)
 
 
-def program(start: Start, folder: str, python_path: Sequence[str]) -> Program:
+@cache
+def program(start: Start, folder: str, python_path: tuple[str, ...]) -> Program:
     """Find the imports of a program. folder: the working directory; python_path: the folders in its PYTHONPATH
 
     Imports in functions, in try and if statements, and in files with a syntax error are left out. A component of

@@ -119,7 +119,7 @@ class Attempt:
         record.mlflow_run_id = None
         if services.tracking.tracks(self.step):
             record.mlflow_run_id = await tracked_runs.create(
-                services.tracking, recorder, services.job.experiment, services.job.run, record
+                services.tracking, recorder, services.job.experiment, services.job.root_run_id, record
             )
         if record.mlflow_run_id and server.is_needed(self.step, self._interpreter):
             try:
@@ -151,7 +151,7 @@ class Attempt:
         machine = rank_environment.machine_variables(
             os.environ, self._interpreter, len(processes(self._launch)), mpirun=isinstance(step.distribution, Mpi)
         )
-        job = replace(services.job, shell=rootfs.shell(self._root)) if self._root else services.job
+        job = services.job
         if self._server is not None:
             job = replace(job, tracking_uri=self._server.uri, tracking_token=self._server.token)
             excepted = machine.get("no_proxy", machine.get("NO_PROXY", ""))
@@ -164,10 +164,11 @@ class Attempt:
             variables = [each | services.injector.variables(record, number) for number, each in enumerate(variables)]
             if any("LD_PRELOAD" in each for each in variables):
                 self._fork_server = None
-        step_variables = rank_environment.variables_of(step, self.scope)
+        step_variables = {**services.kind.environment(), **rank_environment.variables_of(step, self.scope)}
         if self._debug is not None:  # its interpreters open the debugger before they run the script
             step_variables |= self._debug.variables(record.name, self._folder, step_variables)
-        ranks = list(rank_programs(job, step, record, self._launch, services.kind, staged, step_variables, variables))
+        shell = rootfs.shell(self._root) if self._root else shutil.which("bash") or "/bin/sh"
+        ranks = list(rank_programs(job, shell, step, record, self._launch, staged, step_variables, variables))
         start = plan_start(
             step,
             record,

@@ -59,19 +59,9 @@ class EarlierResult:
     step: StepRecord
 
 
-@dataclass(frozen=True)
-class Keys:
-    """The keys of a step's result.
-
-    in_run: valid within the run: a digest of the step and its inputs
-    shared: valid in other runs: a digest of the installed packages too; None if no other run may reuse the result
-    """
-
-    in_run: str = ""
-    shared: str | None = None
-
-
-_NO_KEYS = Keys()
+Keys = tuple[str, str | None]
+"""The keys of a step's result. The first is valid within the run: a digest of the step and its inputs. The second is
+valid in other runs: a digest of the installed packages too; None if no other run may reuse the result."""
 
 
 class EarlierResults:
@@ -94,18 +84,18 @@ class EarlierResults:
         context = self._context
         if mode is Mode.REUSE and context.origin is not None:
             return _result(context.origin, record.name)
-        self._keys[record.name] = keys = await self._keys_of(scope, step, record, stops)
-        if context.earlier and (own := _result(context.earlier, record.name)) and own.step.key == keys.in_run:
+        self._keys[record.name] = in_run, shared = await self._keys_of(scope, step, record, stops)
+        if context.earlier and (own := _result(context.earlier, record.name)) and own.step.key == in_run:
             return own
         forced = context.options.force_rerun or context.plan.force_rerun
         is_ignored = mode is Mode.FRESH or (forced and mode is not Mode.REUSE)
-        if is_ignored or keys.shared is None:
+        if is_ignored or shared is None:
             return None
-        earlier = context.recorder.recall(keys.shared)
+        earlier = context.recorder.recall(shared)
         return None if earlier is None else EarlierResult(*earlier)
 
     def pop_keys(self, record: StepRecord) -> Keys:
-        return self._keys.pop(record.name, _NO_KEYS)
+        return self._keys.pop(record.name, ("", None))
 
     def reason_not_reused(self, step: Step, result: EarlierResult | None) -> str:
         """Return the reason why a step in mode REUSE cannot reuse a result. result: one that has changed, or None"""
@@ -128,9 +118,9 @@ class EarlierResults:
         self._save_packages(record.interpreter, interpreter.path)
         own = key(step, inputs, variables_of(step, scope))
         if not step.deterministic:
-            return Keys(own)
+            return own, None
         # An upgraded package is a different environment.
-        return Keys(own, digest.of_text(own, self._installed(interpreter.path)))
+        return own, digest.of_text(own, self._installed(interpreter.path))
 
 
 def restore(record: StepRecord, earlier: StepRecord) -> None:

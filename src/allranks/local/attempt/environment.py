@@ -4,19 +4,17 @@ import json
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from allranks.contract import logs, report
 from allranks.contract.launch import Launch, Process
-from allranks.contract.produce import Job, processes
+from allranks.contract.produce import Job, job_environment, processes
 from allranks.contract.templating import render
 from allranks.history.node_records import job_name
 from allranks.history.records import RankRecord, StepRecord
-from allranks.local import rank_environment
 from allranks.local.attempt.stage import StagedInstance
 from allranks.local.boot import SOURCE
-from allranks.local.instances.instance import InstanceKind
 from allranks.local.instances.supervisor import Program
 from allranks.local.launchers.launching import rank_name
 from allranks.plan import mltable
@@ -37,38 +35,22 @@ class RankProgram:
     report: Path
 
 
-@dataclass(frozen=True)
-class JobSettings:
-    """The settings of a run that the environment of every rank contains.
-
-    run:          the run's id
-    experiment:   the MLflow experiment
-    tracking_uri: the URI of MLflow, for steps with an MLflow run
-    tracking_token: the token that the MLflow server requires; None without a server
-    shell:        the shell that runs the commands
-    """
-
-    run: str
-    experiment: str
-    tracking_uri: str
-    shell: str
-    tracking_token: str | None = None
-
-
 # Over 60 lines: a third of it lists the parts of a rank, which has no shorter form.
 def rank_programs(
-    settings: JobSettings,
+    settings: Job,
+    shell: str,
     step: Step,
     record: StepRecord,
     launch: Launch,
-    kind: InstanceKind,
     staged: Sequence[StagedInstance],
     step_variables: Mapping[str, str],
     machine_variables: Sequence[Mapping[str, str]],
 ) -> Iterator[RankProgram]:
     """Yield the ranks of an attempt, after adding each to the record and creating its log.
 
-    step_variables:    the step's environment variables
+    settings:          those of the run
+    shell:             the shell that runs the commands
+    step_variables:    the variables of the kind of instances, and the step's environment variables
     machine_variables: the variables that every process on an instance needs, for each instance
     """
     folder = Path(record.folder)
@@ -83,13 +65,11 @@ def rank_programs(
     for process in processes(launch):
         instance = staged[process.instance_rank]
         inputs = {name: value for name, value in instance.inputs.items() if value is not None}
-        job = Job(
-            run_id=job_name(settings.run, record.name),
-            root_run_id=settings.run,
-            experiment=settings.experiment,
+        job = replace(
+            settings,
+            run_id=job_name(settings.root_run_id, record.name),
             tracking_uri=settings.tracking_uri if record.mlflow_run_id else None,
             mlflow_run_id=record.mlflow_run_id,
-            tracking_token=settings.tracking_token,
             inputs=inputs,
             outputs=instance.outputs,
             parameters={name: inputs[name] for name in primitives if name in inputs},
@@ -99,7 +79,8 @@ def rank_programs(
         environment = {
             **machine_variables[process.instance_rank],
             report.VARIABLE: str(report_file),
-            **rank_environment.rank_variables(step_variables, job, launch, process, kind),
+            **job_environment(job, launch, process),
+            **step_variables,
         }
         log = folder / logs.log_of(launch, process, record.attempt)
         if record.attempt:  # the logs of a retry have their own folder
@@ -107,7 +88,7 @@ def rank_programs(
         log.touch(0o600)
         hostname = launch.hostnames[process.instance_rank]
         record.ranks.append(RankRecord(process.rank, process.instance_rank, process.local_rank, hostname, log=str(log)))
-        arguments = (settings.shell, "-c", commands[process.instance_rank])
+        arguments = (shell, "-c", commands[process.instance_rank])
         program = Program(rank_name(process.rank), arguments, environment, str(instance.code), str(log))
         yield RankProgram(process, program, report_file)
 

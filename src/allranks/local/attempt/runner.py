@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from allranks.contract.variables import elastic_instances
 from allranks.history.records import Point, Status, StepRecord, Verdict
 from allranks.local import gpus, rank_environment
 from allranks.local.attempt.attempt import Attempt
@@ -105,22 +106,26 @@ class CommandRunner:
             remove = functools.partial(shutil.rmtree, Path(record.folder) / "instances", ignore_errors=True)
             asyncio.get_running_loop().run_in_executor(None, remove)  # only the end of the event loop waits for it
             self._digests.add(record.outputs)
-            keys = self._results.pop_keys(record)
+            in_run, shared = self._results.pop_keys(record)
             # A debugging user or a fault may have changed the result.
             faults = self._context.run.faults
             is_changed = self._context.options.debugs(record.name) or any(
                 (each.node, each.attempt) == (record.name, record.attempt) for each in faults
             )
-            record.key, key = keys.in_run, None if is_changed else keys.shared
+            record.key, key = in_run, None if is_changed else shared
         self._recorder.changed(record, key)
 
     async def _instances_after_eviction(self, scope: Scope, step: Step, record: StepRecord) -> int | None:
-        """Return the number of instances on which an evicted step restarts; None if it does not restart."""
+        """Return the number of instances on which an evicted step restarts; None if it does not restart.
+
+        An elastic step restarts on those that remain. Raise InputError for an invalid range of instances.
+        """
         injector = self._services.injector
         if injector is None:
             return None
         is_ending = functools.partial(self._services.running.is_ending, record.name)
-        minimum = rank_environment.minimum_instances(step, scope)
+        limits = elastic_instances(rank_environment.variables_of(step, scope))
+        minimum = step.instance_count if limits is None else min(limits[0], step.instance_count)
         remaining: int | None = await injector.next_instances(record, is_ending, step.instance_count, minimum)
         return remaining
 
@@ -173,7 +178,7 @@ class CommandRunner:
             restore(record, earlier)
             return
         self._begin(scope, step, record)
-        record.key = self._results.pop_keys(record).in_run or earlier.key
+        record.key = self._results.pop_keys(record)[0] or earlier.key
         record.reused_from, record.folder = run, earlier.folder
         record.outputs, record.artifacts = earlier.outputs, earlier.artifacts
         record.mlflow_run_id = earlier.mlflow_run_id

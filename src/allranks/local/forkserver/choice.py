@@ -2,11 +2,11 @@
 
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from allranks.contract.commands import Start, starts
+from allranks.contract.commands import starts
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.mpi import Mpi
 from allranks.contract.ray import Ray
@@ -41,7 +41,6 @@ class ForkServers:
 
     def __post_init__(self) -> None:
         self._specs: list[ForkServerSpec] = []
-        self._modules: dict[tuple[str, Start, Sequence[str], bool, bool], tuple[str, ...]] = {}
 
     async def prepare(self, step: Step, scope: Scope, gpus: Mapping[str, str] | None = None) -> ForkServerSpec | None:
         """Start the fork server of the step without waiting for it, and return it; None if there is none.
@@ -75,7 +74,7 @@ class ForkServers:
         machine = rank_environment.machine_variables(os.environ, interpreter, len(ranks), mpirun=is_mpi)
         own = rank_environment.variables_of(step, scope)
         environment = {**machine, **gpus, **self.kind.environment(), **own}
-        python_path = [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
+        python_path = tuple(filter(None, environment.get("PYTHONPATH", "").split(os.pathsep)))
         python = shutil.which("python", path=environment["PATH"])
         if (
             python is None
@@ -86,18 +85,12 @@ class ForkServers:
             return None
         hidden = any(_hides_all(environment.get(name)) for name in GPUS)
         sees_gpus = os.path.exists("/dev/nvidiactl") and not hidden
-        modules = self._modules_of(step, programs[0], python_path, sees_gpus=sees_gpus)
+        folder, tracked = step.code.folder if step.code else os.devnull, self.tracks(step)
+        modules = modules_of(programs[0], folder, python_path, sees_gpus=sees_gpus, tracked=tracked)
         if not modules:
             return None
         variables = {name: text for name, text in environment.items() if name not in GPUS or _hides_all(text)}
         return self._find_shared(ForkServerSpec(str(interpreter), tuple(sorted(variables.items())), modules))
-
-    def _modules_of(self, step: Step, start: Start, python_path: Sequence[str], *, sees_gpus: bool) -> tuple[str, ...]:
-        folder, tracked = step.code.folder if step.code else os.devnull, self.tracks(step)
-        key = folder, start, tuple(python_path), sees_gpus, tracked
-        if key not in self._modules:
-            self._modules[key] = modules_of(start, folder, python_path, sees_gpus=sees_gpus, tracked=tracked)
-        return self._modules[key]
 
     def _find_shared(self, spec: ForkServerSpec) -> ForkServerSpec:
         """Return an earlier spec that has more modules, or else this one."""

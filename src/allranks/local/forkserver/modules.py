@@ -1,7 +1,7 @@
 """Choose the modules to import before a program is forked: torch, if its code names it, and some that torch uses."""
 
 import re
-from collections.abc import Sequence
+from functools import cache
 
 from allranks.contract.commands import Start
 from allranks.local import script_imports
@@ -35,8 +35,9 @@ USES_MLFLOW = rf"\b(?:import|from) mlflow\b|{RUNTIME}"
 """Modules for a step with an MLflow run, and the pattern of the programs that use them."""
 
 
+@cache
 def modules_of(
-    start: Start, folder: str, python_path: Sequence[str], *, sees_gpus: bool, tracked: bool
+    start: Start, folder: str, python_path: tuple[str, ...], *, sees_gpus: bool, tracked: bool
 ) -> tuple[str, ...]:
     """Return the modules to import before a program is forked, in order; none if its code does not name torch.
 

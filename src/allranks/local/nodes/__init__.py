@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from allranks.local.executor import NodeRunner
 from allranks.local.nodes import loops, pipeline, sweep
-from allranks.local.nodes.pipeline import NodeRunner
 from allranks.plan.graph import Condition, DoWhile, ParallelFor, Pipeline, StandIn, Step, Sweep
 
 RUNNERS: Mapping[type[Any], NodeRunner] = MappingProxyType(

@@ -9,7 +9,8 @@ from typing import TypeAlias
 
 from allranks.history.records import OutputRecord, Status, StepRecord, Verdict
 from allranks.local.attempt.collect import save_path
-from allranks.local.nodes.pipeline import Execution, begin, end, inputs_of, truth
+from allranks.local.executor import Executor
+from allranks.local.nodes.pipeline import begin, end, inputs_of, truth
 from allranks.local.scope import Scope, text_of
 from allranks.plan import digest, values
 from allranks.plan.graph import DoWhile, Item, ParallelFor
@@ -23,7 +24,7 @@ Items: TypeAlias = dict[str, dict[str, str | None]]
 """By item name, the item's values for inputs of the body, as text."""
 
 
-async def run_do_while(execution: Execution, scope: Scope, node: DoWhile, record: StepRecord) -> None:
+async def run_do_while(execution: Executor, scope: Scope, node: DoWhile, record: StepRecord) -> None:
     """Run the body until its condition is false, or the limit is reached. Iterations are numbered from 0.
 
     The decision of an iteration is saved before the next one starts, so that a killed run resumes inside the loop.
@@ -51,7 +52,7 @@ async def run_do_while(execution: Execution, scope: Scope, node: DoWhile, record
 
 
 def _continues(
-    execution: Execution, record: StepRecord, number: int, output: OutputRecord | None, name: str
+    execution: Executor, record: StepRecord, number: int, output: OutputRecord | None, name: str
 ) -> bool | None:
     """Return whether there is another iteration. If the condition is not a boolean, set a verdict and return None."""
     key = f"continue[{number}]"
@@ -68,7 +69,7 @@ def _continues(
     return answer
 
 
-async def run_parallel_for(execution: Execution, scope: Scope, node: ParallelFor, record: StepRecord) -> None:
+async def run_parallel_for(execution: Executor, scope: Scope, node: ParallelFor, record: StepRecord) -> None:
     """Run the body for each item, concurrently if there are free slots. Each iteration is named after its item."""
     body = as_pipeline(node.body)
     inputs = inputs_of(body, scope)
@@ -98,7 +99,7 @@ async def run_parallel_for(execution: Execution, scope: Scope, node: ParallelFor
     end(execution, record)
 
 
-async def _run_iteration(execution: Execution, iteration: StepRecord, inner: Scope) -> None:
+async def _run_iteration(execution: Executor, iteration: StepRecord, inner: Scope) -> None:
     if iteration.status in (Status.COMPLETED, Status.SKIPPED) or execution.stopped:
         return
     begin(execution, iteration, inner.inputs)
@@ -107,7 +108,7 @@ async def _run_iteration(execution: Execution, iteration: StepRecord, inner: Sco
     end(execution, iteration)
 
 
-def _items(execution: Execution, scope: Scope, node: ParallelFor, record: StepRecord) -> Items:
+def _items(execution: Executor, scope: Scope, node: ParallelFor, record: StepRecord) -> Items:
     """Return the items by name, each with its values for inputs of the body, as text. Decided once per run.
 
     Raise ValueError if they are not a list or a mapping of mappings.

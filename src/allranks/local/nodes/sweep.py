@@ -15,7 +15,8 @@ from allranks.history.nested import OBJECTIVE, SPACE
 from allranks.history.records import OutputRecord, Point, Progress, Status, StepRecord, Verdict
 from allranks.local.attempt.collect import save_path
 from allranks.local.attempt.copying import copy
-from allranks.local.nodes.pipeline import Execution, begin, end, inputs_of
+from allranks.local.executor import Executor
+from allranks.local.nodes.pipeline import begin, end, inputs_of
 from allranks.local.nodes.trial_sampling import Sampler, Units
 from allranks.local.scope import Scope
 from allranks.local.tracking.tracked_runs import why_no_metrics
@@ -33,7 +34,7 @@ _TRIAL, _STOPPED = "trial", "stopped"
 """Decisions: the values of a trial, and the reason why a policy stops it."""
 
 
-async def run(execution: Execution, scope: Scope, node: Sweep, record: StepRecord) -> None:
+async def run(execution: Executor, scope: Scope, node: Sweep, record: StepRecord) -> None:
     """Run trials until the search space or a limit is exhausted. The outputs of the best one become the sweep's.
 
     The values of a trial, and the decision to stop it, are saved before they take effect, so that a resumed run
@@ -63,7 +64,7 @@ class _Search:
     intervals: by trial, the number of values to which the policy has been applied
     """
 
-    execution: Execution
+    execution: Executor
     node: Sweep
     record: StepRecord
     inputs: Mapping[str, str | None]
