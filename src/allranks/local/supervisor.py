@@ -24,10 +24,10 @@ from typing import Any
 
 from allranks.local.forkserver.client import ForkServer, ForkServers
 from allranks.local.instances import kernel, processes, temporary
-from allranks.local.instances.agent import AgentProcess, ended_children, wake_on_exit, write_event
+from allranks.local.instances.agent import AgentProcess, ended_children, wake_on_exit
 from allranks.local.instances.instance import Isolation, find
 from allranks.local.instances.process_log import ProcessLog, describe_exit
-from allranks.local.instances.processes import end_descendants, end_orphans
+from allranks.local.instances.processes import end_descendants, end_orphans, write_event
 
 STUCK_SECONDS = 1.0
 """Seconds for an agent to kill its programs. Then it is killed itself, because it may be stopped."""
@@ -64,7 +64,8 @@ def main(isolation_class: str, log_file: str = "", offline: str = "") -> None:
             raise
         finally:
             end_descendants()
-            supervisor.remove_temporary()
+            for folder in supervisor.temporary.values():  # in use when the engine ended
+                temporary.remove(folder)
             log.write("supervisor ended", reason=reason)
 
 
@@ -106,11 +107,6 @@ class Supervisor:
                 *lines, pending = (pending + chunk).split(b"\n")
                 for line in lines:
                     self._execute(line)
-
-    def remove_temporary(self) -> None:
-        """Remove the temporary folders of the instances that were in use when the engine ended."""
-        for folder in self.temporary.values():
-            temporary.remove(folder)
 
     def _execute(self, line: bytes) -> None:
         command = json.loads(line)

@@ -15,7 +15,7 @@ from allranks.local.forkserver.preloaded import Preloaded
 from allranks.local.forkserver.request import Request, obstacle, parse
 from allranks.local.forkserver.shim import EXECUTABLE, EXECUTE, FORKED, SOCKET
 from allranks.local.instances.process_log import ProcessLog
-from allranks.local.instances.processes import RANK, RANK_VARIABLE, parse_stat
+from allranks.local.instances.processes import RANK, RANK_VARIABLE, parse_stat, signal_group
 from allranks.local.instances.sampling import cpu_seconds, peak_memory
 
 REQUEST = 1 << 18
@@ -73,9 +73,13 @@ class Server:
                 if not pid:
                     self._answer(client)
                 elif message := _receive_message(client):
-                    _signal(pid, message[0], to_group=bool(message[1]))
+                    if message[1]:
+                        signal_group(pid, message[0])
+                    else:
+                        with suppress(ProcessLookupError):  # it has just ended
+                            os.kill(pid, message[0])
                 else:  # it was killed
-                    _signal(pid, signal.SIGKILL, to_group=True)
+                    signal_group(pid, signal.SIGKILL)
                     self._forget(client)
         if self._listener in ready:
             self._clients[self._listener.accept()[0]] = 0
@@ -86,7 +90,7 @@ class Server:
         for pid, client in self._running.items():
             with suppress(ProcessLookupError):  # it was killed
                 if os.getpgid(client) in signaled:
-                    _signal(pid, number, to_group=True)
+                    signal_group(pid, number)
                     signaled.add(pid)
 
     def report_end(self, pid: int, status: int, usage: resource.struct_rusage) -> None:
@@ -160,11 +164,3 @@ def _receive_message(client: socket.socket) -> bytes:
         return client.recv(16)
     except ConnectionResetError:  # without reading the last answer
         return b""
-
-
-def _signal(pid: int, number: int, *, to_group: bool) -> None:
-    try:
-        (os.killpg if to_group else os.kill)(pid, number)
-    except ProcessLookupError:  # it has just ended, or not made its group yet
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)

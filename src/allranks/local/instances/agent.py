@@ -18,7 +18,7 @@ from typing import Any, NoReturn, Protocol
 from allranks.local.instances import processes
 from allranks.local.instances.instance import AgentIsolation
 from allranks.local.instances.process_log import ProcessLog, describe_exit
-from allranks.local.instances.processes import end_descendants
+from allranks.local.instances.processes import end_descendants, write_event
 from allranks.local.instances.sampling import Sampling, cpu_seconds, peak_memory
 
 _LENGTH = 8
@@ -200,7 +200,11 @@ class _Agent:
                 sampling.count_reaped(pid, usage)
                 if pid in running:
                     running.remove(pid)
-                    self._report_exit(pid, names[pid], os.waitstatus_to_exitcode(status), usage)
+                    code = os.waitstatus_to_exitcode(status)
+                    end = {"program": names[pid], "ended": pid, **describe_exit(code)}
+                    self._log.write("program ended", agent=self._name, **end)
+                    used = {"cpu": cpu_seconds(usage), "memory": peak_memory(usage)}
+                    self._write(event="exited", program=names[pid], code=code, **used, time=time.time())
                 elif forks is not None:
                     forks.report_end(pid, status, usage)
             if self._control in ready:
@@ -213,15 +217,10 @@ class _Agent:
                     if forks is not None:
                         forks.signal(number, running)
                     for pid in running:
-                        _signal_group(pid, number)
+                        processes.signal_group(pid, number)
             if running:
                 sampling.sample_if_due()
         return True
-
-    def _report_exit(self, pid: int, program: str, code: int, usage: resource.struct_rusage) -> None:
-        self._log.write("program ended", agent=self._name, program=program, ended=pid, **describe_exit(code))
-        cpu, memory = cpu_seconds(usage), peak_memory(usage)
-        self._write(event="exited", program=program, code=code, cpu=cpu, memory=memory, time=time.time())
 
 
 def _read(descriptor: int, count: int) -> bytes:
@@ -232,12 +231,6 @@ def _read(descriptor: int, count: int) -> bytes:
             return b""
         data += more
     return data
-
-
-def write_event(events: int, **event: Any) -> None:
-    """Write an event for the engine. A line shorter than PIPE_BUF (4,096 bytes) is written atomically, although other
-    processes write to the same pipe."""
-    os.write(events, (json.dumps(event, separators=(",", ":")) + "\n").encode())
 
 
 def wake_on_exit() -> int:
@@ -255,14 +248,3 @@ def ended_children() -> Iterator[tuple[int, int, resource.struct_rusage]]:
     with contextlib.suppress(ChildProcessError):
         while (ended := os.wait4(-1, os.WNOHANG))[0]:
             yield ended
-
-
-def _signal_group(leader: int, number: int) -> None:
-    try:
-        os.killpg(leader, number)
-    except ProcessLookupError:
-        # Between fork and setsid, the process group does not exist yet.
-        try:
-            os.kill(leader, number)
-        except ProcessLookupError:
-            return

@@ -46,11 +46,13 @@ class InstanceKind(Protocol):
     def master_port(self, master: Instance) -> int:
         """Return a free port on the master."""
 
-    def ports(self, count: int) -> tuple[int, ...]:
+    def ports(self, count: int) -> tuple[int, ...]:  # noqa: ARG002 - of a kind whose instances share ports
         """Return `count` different free ports if the instances share ports, else none."""
+        return ()
 
     def environment(self) -> Mapping[str, str]:
         """Return variables that a process needs on these instances and that Azure ML does not set."""
+        return {}
 
 
 class Isolation(Protocol):

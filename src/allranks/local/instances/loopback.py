@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from allranks.local.instances import kernel
-from allranks.local.instances.instance import HOSTS, AgentIsolation, Instance, bind_text, hosts_text
+from allranks.local.instances.instance import HOSTS, AgentIsolation, Instance, InstanceKind, bind_text, hosts_text
 
 
-class Loopback:
+class Loopback(InstanceKind):
     """The kind of instances on loopback addresses, for the engine."""
 
     name = "loopback"

@@ -47,16 +47,10 @@ def usable() -> str | None:
 
 
 class NetworkOut:
-    """The engine's end of the process that starts pastas. It must be made before namespaces are entered.
+    """The supervisor's end of the process that starts pastas. It must be made before namespaces are entered."""
 
-    exists: whether instances have outbound access
-    """
-
-    def __init__(self, ip: Ip) -> None:
-        pasta = usable()
-        self.exists = pasta is not None
-        if pasta is None:
-            return
+    def __init__(self, pasta: str, ip: Ip) -> None:
+        """pasta: its path, of `usable`"""
         self._ip = ip
         self._connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._pid = os.fork()
@@ -79,19 +73,17 @@ class NetworkOut:
 
     def release(self) -> None:
         """Close this process's end. The pastas end when no process has it."""
-        if self.exists:
-            self._connection.close()
+        self._connection.close()
 
     def wait(self) -> None:
         """Wait until all pastas have ended."""
-        if self.exists:
-            os.waitpid(self._pid, 0)
+        os.waitpid(self._pid, 0)
 
 
 def wait_until_connected() -> None:
     """Wait while the pasta of this process's network is starting."""
     end = time.monotonic() + _SECONDS
-    while _is_pending() and time.monotonic() < end:
+    while any(line.startswith("*\t00000000\t") for line in _lines("/proc/net/route")) and time.monotonic() < end:
         time.sleep(0.001)
 
 
@@ -99,10 +91,6 @@ def name_server() -> str:
     """Return the content of /etc/resolv.conf for an instance."""
     others = [line for line in _lines("/etc/resolv.conf") if not line.startswith("nameserver")]
     return "".join([f"nameserver {_NAMES}\n", *others])
-
-
-def _is_pending() -> bool:
-    return any(line.startswith("*\t00000000\t") for line in _lines("/proc/net/route"))
 
 
 def _lines(path: str) -> list[str]:

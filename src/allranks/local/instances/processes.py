@@ -5,6 +5,7 @@ the files stay open).
 """
 
 import contextlib
+import json
 import os
 import signal
 from collections.abc import Collection, Mapping
@@ -45,6 +46,21 @@ def start(program: Mapping[str, Any]) -> int:
         if not pid:
             os._exit(127)
         return pid
+
+
+def signal_group(leader: int, number: int) -> None:
+    """Send a signal to the process group of a leader, or only to the leader if it has not made its group yet. Do
+    nothing if it has ended."""
+    for send in (os.killpg, os.kill):
+        with contextlib.suppress(ProcessLookupError):
+            send(leader, number)
+            return
+
+
+def write_event(file: int, **event: Any) -> None:
+    """Write an event for the engine. A line shorter than PIPE_BUF (4,096 bytes) is written atomically, although other
+    processes write to the same pipe or file."""
+    os.write(file, (json.dumps(event, separators=(",", ":")) + "\n").encode())
 
 
 def descendants(root: int) -> list[int]:

@@ -8,11 +8,11 @@ use the same addresses at the same time.
 import contextlib
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from allranks.local.instances import kernel, network_out
-from allranks.local.instances.instance import HOSTS, AgentIsolation, Instance, bind_text, hosts_text
+from allranks.local.instances.instance import HOSTS, AgentIsolation, Instance, InstanceKind, bind_text, hosts_text
 
 BRIDGE = "rack"
 BRIDGE_ADDRESS = "10.77.0.1"
@@ -29,7 +29,7 @@ KEPT_MOUNT_FLAGS = {os.ST_NOSUID: 2, os.ST_NODEV: 4, os.ST_NOEXEC: 8, os.ST_NOAT
 flags if its source has it."""
 
 
-class Rack:
+class Rack(InstanceKind):
     """The kind of instances in namespaces, for the engine."""
 
     name = "rack"
@@ -44,12 +44,6 @@ class Rack:
         from allranks.contract.variables import MASTER_PORT  # the supervisor starts faster without it
 
         return MASTER_PORT
-
-    def ports(self, count: int) -> tuple[int, ...]:  # noqa: ARG002
-        return ()
-
-    def environment(self) -> Mapping[str, str]:
-        return {}
 
 
 class RackAgentIsolation:
@@ -102,11 +96,12 @@ class RackIsolation:
     agent: ClassVar[type[AgentIsolation]] = RackAgentIsolation
 
     def __init__(self, *, online: bool) -> None:
-        self.out = network_out.NetworkOut(ip) if online else None
+        pasta = network_out.usable() if online else None
+        self.out = network_out.NetworkOut(pasta, ip) if pasta else None
         self.user = _enter_own_namespaces(self.out)
         self.network = os.open("/proc/self/ns/net", os.O_RDONLY)
         self.networks: dict[int, int] = {}
-        _choose_name_service(has_server=self.out is not None and self.out.exists)
+        _choose_name_service(has_server=self.out is not None)
         ip("link set lo up", f"link add {BRIDGE} type bridge", f"link set {BRIDGE} up")
 
     def connect(self, index: int, address: str) -> int:
@@ -137,7 +132,7 @@ class RackIsolation:
                 # Otherwise duplicate address detection delays every address by a second or two.
                 _write("/proc/sys/net/ipv6/conf/eth0/disable_ipv6", "1")
             ip("link set lo up", f"addr add {address}/16 dev eth0", "link set eth0 up")
-            if self.out is not None and self.out.exists:
+            if self.out is not None:
                 self.out.connect(network, address, self.user)
         finally:
             kernel.setns(self.network, kernel.NEWNET)

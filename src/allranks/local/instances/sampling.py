@@ -60,7 +60,11 @@ class Sampling:
         now = time.monotonic()
         if now < self._next:
             return
-        self._advance(now)
+        self._remaining -= 1
+        if not self._remaining:
+            self._remaining = SAMPLES // 2
+            self._seconds = min(2 * self._seconds, LONGEST)
+        self._next = max(self._next + self._seconds, now)
         try:
             ranks = list(self._sample(now).items())
         except Exception as error:  # a failure to measure must not end the ranks
@@ -87,13 +91,6 @@ class Sampling:
             names = self._programs[0]["environment"].get(GPUS, "") if self._programs else ""
             self._sampler = Sampler(self._names, [name.strip() for name in names.split(",") if name.strip()])
         return self._sampler.sample(now) or {}
-
-    def _advance(self, now: float) -> None:
-        self._remaining -= 1
-        if not self._remaining:
-            self._remaining = SAMPLES // 2
-            self._seconds = min(2 * self._seconds, LONGEST)
-        self._next = max(self._next + self._seconds, now)
 
 
 def cpu_seconds(usage: struct_rusage) -> float:

@@ -21,13 +21,14 @@ def main(ranks: str, events_file: str) -> None:
     events_file: the file for `started`, `exited` and `failed` events, one JSON object per line
     """
     number = int(os.environ["OMPI_COMM_WORLD_RANK"])
+    events = os.open(events_file, os.O_WRONLY | os.O_APPEND)
     with open(ranks, encoding="utf-8") as file:
         programs = json.load(file)
     world_size = int(os.environ["OMPI_COMM_WORLD_SIZE"])
     if world_size != len(programs):
         # Such as an mpirun that ignores the hosts: each instance would train on its own.
         reason = f"mpirun started a world of {world_size} ranks; the step was declared with {len(programs)}"
-        _write_event(events_file, event="failed", rank=number, reason=reason, time=time.time())
+        processes.write_event(events, event="failed", rank=number, reason=reason, time=time.time())
         os._exit(1)
     program = programs[number]
     from_mpirun = {name: value for name, value in os.environ.items() if name.startswith(FROM_MPIRUN)}
@@ -40,20 +41,13 @@ def main(ranks: str, events_file: str) -> None:
 
     for forwarded in (signal.SIGTERM, signal.SIGINT, signal.SIGCONT):
         signal.signal(forwarded, forward)
-    _write_event(events_file, event="started", rank=number, pid=pid, time=time.time())
+    processes.write_event(events, event="started", rank=number, pid=pid, time=time.time())
     _, status, usage = os.wait4(pid, 0)
     code = os.waitstatus_to_exitcode(status)
     end = {"code": code, "cpu": cpu_seconds(usage), "memory": peak_memory(usage)}
-    _write_event(events_file, event="exited", rank=number, **end, time=time.time())
+    processes.write_event(events, event="exited", rank=number, **end, time=time.time())
     if code < 0:
         # mpirun must see the same signal.
         signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
         os.kill(os.getpid(), -code)
     os._exit(code if code >= 0 else 128 - code)
-
-
-def _write_event(events_file: str, **event: object) -> None:
-    """Append a line. A line shorter than PIPE_BUF is written atomically, although other processes append too."""
-    descriptor = os.open(events_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.write(descriptor, (json.dumps(event, separators=(",", ":")) + "\n").encode())
-    os.close(descriptor)
