@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from allranks.contract.distributions import processes_per_instance
 from allranks.errors import Problem
 from allranks.hardware import sizes
 from allranks.plan.graph import Plan, Step
@@ -19,25 +18,27 @@ _GROUPS = Path("/sys/fs/cgroup")
 @cache
 def machine_memory() -> int:
     """Return the memory available to processes of this machine or container, in bytes."""
-    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    with contextlib.suppress(OSError):
-        limits += control_group_limits(Path("/proc/self/cgroup").read_text(encoding="utf-8"), _GROUPS)
-    return min(limits)
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min(physical, *control_group_limits("memory.max"))
 
 
-def control_group_limits(text: str, root: Path) -> list[int]:
-    """Return the memory limits of the control group (version 2) of a process and of those around it, in bytes.
+def control_group_limits(name: str, own: Path = Path("/proc/self/cgroup"), root: Path = _GROUPS) -> list[int]:
+    """Return a limit, such as memory.max, of this process's control group (version 2) and of those around it.
 
-    text: the content of the process's /proc/PID/cgroup
+    own:  the file that names the group
     root: where the control groups are mounted
     """
-    limits = []
+    limits: list[int] = []
+    try:
+        text = own.read_text(encoding="utf-8")
+    except OSError:
+        return limits
     path = next((line.removeprefix("0::/") for line in text.splitlines() if line.startswith("0::/")), "")
     # In a container, the path may be that of the host, where the mounted group is the container's own.
     for folder in (root / path, *(root / path).parents):
         if folder.is_relative_to(root):
             with contextlib.suppress(OSError, ValueError):  # no file, or "max"
-                limits.append(int((folder / "memory.max").read_text(encoding="utf-8")))
+                limits.append(int((folder / name).read_text(encoding="utf-8")))
     return limits
 
 
@@ -78,8 +79,7 @@ def problems(plan: Plan) -> Iterator[Problem]:
     """Yield a problem for each step with more processes than this machine can start."""
     memory, most = machine_memory(), most_processes()
     for path, step in steps(plan.graph):
-        instances, ranks = _counts(step)
-        needed = _smallest(instances, ranks)
+        instances, ranks, needed = step.instance_count, step.ranks, _smallest(step)
         if needed > memory:
             found = f"{instances:,} instances with {ranks:,} ranks; without any library they need {_gb(needed)}"
             yield _problem(path, step, found, f"at most {_gb(memory)}, the memory of this machine")
@@ -92,8 +92,8 @@ def warnings(plan: Plan) -> Iterator[Problem]:
     """Yield a warning for each step whose ranks will be slow on this machine, or may not fit into its memory."""
     cores, memory = os.cpu_count() or 1, machine_memory()
     for path, step in steps(plan.graph):
-        instances, ranks = _counts(step)
-        if _smallest(instances, ranks) > memory:
+        ranks = step.ranks
+        if _smallest(step) > memory:
             continue  # a problem, or a count that no cluster has
         if ranks > MANY_RANKS_PER_CORE * cores:
             found = f"{ranks:,} ranks on {cores} cores: {ranks // cores:,} share each core"
@@ -109,25 +109,12 @@ def most_processes() -> int:
     soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     # The limit does not apply to root.
     own = kernel if soft == resource.RLIM_INFINITY or os.geteuid() == 0 else soft
-    return min(kernel, own, _limit("pids.max", kernel))
+    return min(kernel, own, *control_group_limits("pids.max"))
 
 
-def _limit(name: str, default: int) -> int:
-    """Return a limit of this process's control group (cgroup v2)."""
-    try:
-        return int(Path("/sys/fs/cgroup", name).read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # "max": no limit
-        return default
-
-
-def _smallest(instances: int, ranks: int) -> int:
+def _smallest(step: Step) -> int:
     """Return the minimum memory of a step, in bytes."""
-    return instances * SMALLEST_INSTANCE + ranks * SMALLEST_RANK
-
-
-def _counts(step: Step) -> tuple[int, int]:
-    """Return the number of instances and of ranks of a step."""
-    return step.instance_count, step.instance_count * processes_per_instance(step.distribution)
+    return step.instance_count * SMALLEST_INSTANCE + step.ranks * SMALLEST_RANK
 
 
 def _problem(path: str, step: Step, found: str, expected: str) -> Problem:

@@ -18,7 +18,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from allranks.contract.distributions import processes_per_instance
 from allranks.history import records
 from allranks.history.node_records import iteration_record, node_record
 from allranks.history.records import Point, RunRecord, Status, StepRecord, Verdict
@@ -137,7 +136,7 @@ class Executor:
         ready = time.monotonic()
         if not (self.stopped or self.is_canceled(record.name)):
             with contextlib.suppress(WithdrawnError):
-                async with self._slots.acquire(ranks(step), self._context.gpus_of(step), record.name) as share:
+                async with self._slots.acquire(step.ranks, self._context.gpus_of(step), record.name) as share:
                     if (seconds := time.monotonic() - ready) > WAITED_SECONDS:
                         _log.info("waited for slots", extra={"node": record.name, "seconds": round(seconds, 6)})
                     for retries_left in range(self._context.options.retries, -1, -1):
@@ -167,7 +166,7 @@ class Executor:
 
     def at_once(self, step: Step) -> int:
         """Return the number of steps with the layout of this one that the machine executes concurrently."""
-        return self._slots.at_once(ranks(step), self._context.gpus_of(step))
+        return self._slots.at_once(step.ranks, self._context.gpus_of(step))
 
     async def curve(self, record: StepRecord, metric: str) -> Sequence[Point]:
         """Return the values of a metric that a running step has logged so far."""
@@ -258,11 +257,6 @@ class Executor:
         others = set(needed_nodes(node.values())) - dropped - required
         is_lost = any(records[name].status is Status.SKIPPED for name in required | others if name in records)
         return Status.SKIPPED if is_lost else None
-
-
-def ranks(step: Step) -> int:
-    """Return the number of processes that a step starts at once on this machine."""
-    return step.instance_count * processes_per_instance(step.distribution)
 
 
 def initial_record(fresh: StepRecord, earlier: RunRecord | None) -> StepRecord:

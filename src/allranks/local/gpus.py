@@ -70,13 +70,13 @@ def problems(plan: Plan, choice: str, available: Sequence[str]) -> list[Problem]
     return [
         Problem(
             where=f"this machine, for step {path}",
-            found=f"{needed} ranks for {len(gpus)} GPU{'s' * (len(gpus) > 1)}",
+            found=f"{step.ranks} ranks for {len(gpus)} GPU{'s' * (len(gpus) > 1)}",
             expected="a GPU for each rank",
             fix="--gpus share (ranks share them), or --gpus 0 (the CPU)",
             code="too-few-gpus",
         )
         for path, step in steps(plan.graph)
-        if (needed := step.instance_count * processes_per_instance(step.distribution)) > len(gpus) and needed > 1
+        if step.ranks > len(gpus) and step.ranks > 1
     ]
 
 

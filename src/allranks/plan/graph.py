@@ -12,6 +12,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeAlias
 
+from allranks.contract.distributions import processes_per_instance
 from allranks.contract.launch import Distribution
 from allranks.contract.single import Single
 from allranks.contract.templating import used_names
@@ -140,6 +141,11 @@ class Step(_Node):
     spec: str = field(default="", compare=False)
     tags: Mapping[str, str] = field(default_factory=lambda: EMPTY, compare=False)
     parallel: Parallel | None = None
+
+    @property
+    def ranks(self) -> int:
+        """The number of processes that the step starts at once on this machine."""
+        return self.instance_count * processes_per_instance(self.distribution)
 
     def values(self) -> Iterator[Value | str | None]:
         yield from super().values()

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from allranks.errors import InputError, Problem
 from allranks.history.database import Database, transaction
@@ -18,9 +17,6 @@ from allranks.history.selection import SCHEDULES
 from allranks.schedules.finding import Schedule
 from allranks.schedules.triggers import Trigger, dumps, loads
 from allranks.workspace import Workspace
-
-if TYPE_CHECKING:
-    from allranks.schedules.finding import Schedule
 
 
 @dataclass(frozen=True)
@@ -54,7 +50,6 @@ class SchedulerPaths:
 
     def created(self) -> list[Schedule]:
         """Return the enabled schedules that `LocalClient` has created."""
-
         if not self.ledger.exists():
             return []
         with Ledger(self.ledger) as ledger:

@@ -1,28 +1,22 @@
 """Save declared schedules, and those that `LocalClient` creates, in the ledger."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from allranks.errors import InputError, Problem
 from allranks.history import registered, secret_values
 from allranks.local import requirements
 from allranks.plan import codec
 from allranks.plan.assets.lookup import AssetLookup
+from allranks.plan.graph import Plan
 from allranks.plan.reader import pipeline, snapshot
 from allranks.plan.secrets import hidden
 from allranks.scheduler.ledger import Ledger, SchedulerPaths
-from allranks.schedules.finding import find_schedules
+from allranks.schedules.finding import Schedule, find_schedules
 from allranks.sdk import session
 from allranks.sdk.compilation import job_request
-
-if TYPE_CHECKING:
-    from allranks.plan.graph import Plan
-    from allranks.schedules.finding import Schedule
 
 
 def read(paths: SchedulerPaths, target: Path | None) -> None:
@@ -30,7 +24,6 @@ def read(paths: SchedulerPaths, target: Path | None) -> None:
 
     Raise InputError with all problems, without changing the ledger.
     """
-
     with session.session(client=False), tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
         schedules = _read_schedules(paths, target, Path(snapshots))
     with Ledger(paths.ledger) as ledger:
@@ -70,7 +63,6 @@ def _read_schedules(paths: SchedulerPaths, target: Path | None, snapshots: Path)
 
 def put(paths: SchedulerPaths, schedule: Schedule, plan: Plan | None, *, enabled: bool) -> None:
     """Add a schedule that no file declares to the ledger, or change it. plan: None to keep the existing plan"""
-
     paths.make()
     masked = hidden(codec.dumps(plan)) if plan else None
     if masked:

@@ -43,7 +43,6 @@ def start(paths: SchedulerPaths, options: dict[str, Any], lock: int, firing: Fir
 
 def carry_out(paths: SchedulerPaths, run: str, options: dict[str, Any]) -> int:
     """Run a firing's plan, record the result in the ledger unless it is canceled, and return the exit code."""
-
     with Ledger(paths.ledger) as ledger:
         firing = ledger.firing(run)
         plan = ledger.plan(firing.schedule)
@@ -66,7 +65,6 @@ def carry_out(paths: SchedulerPaths, run: str, options: dict[str, Any]) -> int:
 
 def run_engine(workspace: Workspace, options: dict[str, Any], plan: str, firing: Firing) -> RunRecord:
     """Run the plan with the engine, or resume this run."""
-
     engine_options = Options(**options, trigger_time=firing.at, run_name=firing.run)
     existing = [record for record in stored.runs(workspace, steps=False) if record.job_name == firing.run]
     if not existing:

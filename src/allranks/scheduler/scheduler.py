@@ -78,17 +78,14 @@ class Scheduler:
 
         When it returns, all processes that it started have ended.
         """
-        self._recover()
+        for firing in self.ledger.open():
+            self._begin(firing, "resumed", f"run {firing.run} resumes")
         while not self._stops:
             self._reap()
             for entry in self.ledger.schedules():  # `LocalClient` may have changed them
                 self._fire(entry)
             self.clock.wait(self._following())
         self._close()
-
-    def _recover(self) -> None:
-        for firing in self.ledger.open():
-            self._begin(firing, "resumed", f"run {firing.run} resumes")
 
     def _fire(self, entry: Entry) -> None:
         """Start the last run of a schedule that is due, unless an earlier one is running. Skip those before it."""

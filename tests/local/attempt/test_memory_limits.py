@@ -26,7 +26,9 @@ def test_the_limits_of_the_control_groups(
 ) -> None:
     for path, text in limits.items():
         _limit((tmp_path / path).parent, Path(path).name, text)
-    assert control_group_limits(groups + "\n", tmp_path) == expected
+    own = tmp_path / "cgroup"
+    own.write_text(groups + "\n")
+    assert control_group_limits("memory.max", own, tmp_path) == expected
 
 
 def test_the_memory_of_this_machine_and_of_sizes() -> None:

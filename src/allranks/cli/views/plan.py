@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
-from allranks.checks.plan import warnings
+from allranks.checks.plan import check, warnings
 from allranks.cli.console import console as standard_output
 from allranks.cli.console import print_machine, print_warnings
 from allranks.cli.views.uploads import print_uploads, uploads_json
@@ -57,7 +57,8 @@ def print_dry_run(
         plan, uploads = read(FilePath(snapshots))
         plan, differences = environments.with_interpreters(plan, options.environment, makes=False)
         modes = modes_of(plan.graph, options.selection)
-        problems, lacking = requirements.all_problems(plan)
+        problems = check(plan)
+        lacking = requirements.machine_problems(plan, is_possible=not problems)
     if problems:
         raise InputError(*problems)
     plan = codec.loads(json.dumps(shown(json.loads(codec.dumps(plan)))))  # without secrets

@@ -93,7 +93,9 @@ def local_copy(
     Raise StorageError.
     """
     root = cache_folder("data")
-    key = hashlib.sha256(_without_signature(uri).encode()).hexdigest()[:16]
+    # A signature differs from one day to the next.
+    unsigned = uri.partition("?")[0] if _SIGNED.search(uri) else uri
+    key = hashlib.sha256(unsigned.encode()).hexdigest()[:16]
     note = ""
     remote = None
     suffixes: Mapping[str, int] = {}
@@ -128,11 +130,6 @@ def local_copy(
 def _entry(folder: Path) -> dict[str, Any]:
     entry: dict[str, Any] = json.loads((folder / _ENTRY).read_text("utf-8"))
     return entry
-
-
-def _without_signature(uri: str) -> str:
-    """Return the URI without a signature, which differs from one day to the next."""
-    return uri.partition("?")[0] if _SIGNED.search(uri) else uri
 
 
 def _last(root: Path, key: str, part: str) -> Path | None:
