@@ -168,7 +168,7 @@ def _session() -> Iterator[None]:
 
 
 def found(target: Path) -> list[tuple[str, str]]:
-    return [(each.schedule.name, each.schedule.member) for each in find_schedules(target)]
+    return [(each.name, each.member) for each in find_schedules(target)]
 
 
 def test_schedules_are_found_in_a_folder(tmp_path: Path) -> None:

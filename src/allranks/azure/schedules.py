@@ -22,7 +22,7 @@ from allranks.azure.workspace import WorkspaceName, quiet_uploads
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.plan.graph import Graph
 from allranks.plan.reader import OpenJob
-from allranks.schedules.finding import Declared, find_schedules
+from allranks.schedules.finding import Schedule, find_schedules
 from allranks.schedules.reading import read_trigger
 from allranks.schedules.triggers import Trigger, firings, in_words
 from allranks.sdk import internals
@@ -159,7 +159,7 @@ def apply(client: Any, order: Order, known: Known, planned: Sequence[Change], do
     with session():
         # Read again: computing the digests has added ids to the first entities.
         is_changing = any(change.action in (CREATE, UPDATE) for change in planned)
-        fresh = {each.schedule.name: each for each in (_declared(order, known) if is_changing else ())}
+        fresh = {each.name: each for each in (_declared(order, known) if is_changing else ())}
         for change in planned:
             if change.action in (CREATE, UPDATE):
                 _put(client, fresh[change.name], change.digest, known.schedules.get(change.name))
@@ -204,8 +204,8 @@ def trigger_differs(declared: Trigger, other: Trigger | None) -> bool:
     return replace(other, start=None) != declared if declared.start is None else other != declared
 
 
-def _change(declared: Declared, known: Known) -> Change:
-    schedule, digest = declared.schedule, _digest(declared, known.workspace)
+def _change(schedule: Schedule, known: Known) -> Change:
+    digest = _digest(schedule, known.workspace)
     other = known.schedules.get(schedule.name)
     if other is None:
         return Change(schedule.name, CREATE, (Difference("trigger", "", _words(schedule.trigger)),), digest)
@@ -222,8 +222,8 @@ def _change(declared: Declared, known: Known) -> Change:
     return Change(schedule.name, UPDATE if differences else KEEP, tuple(differences), digest)
 
 
-def _put(client: Any, declared: Declared, digest: str, other: Applied | None) -> None:
-    entity, schedule = declared.entity, declared.schedule
+def _put(client: Any, schedule: Schedule, digest: str, other: Applied | None) -> None:
+    entity = schedule.entity
     entity.properties = {**(entity.properties or {}), DIGEST: digest, DECLARED_IN: _file(schedule.file)}
     # A schedule that was disabled in the studio remains disabled.
     internals.set_enabled(entity, other.enabled if other else True)
@@ -231,7 +231,7 @@ def _put(client: Any, declared: Declared, digest: str, other: Applied | None) ->
         client.schedules.begin_create_or_update(entity).result()
 
 
-def _declared(order: Order, known: Known) -> tuple[Declared, ...]:
+def _declared(order: Order, known: Known) -> tuple[Schedule, ...]:
     """Return the declared schedules with the compute and size of every step, as `allranks submit` sends them.
 
     Raise InputError for steps without a compute.
@@ -245,7 +245,7 @@ def _declared(order: Order, known: Known) -> tuple[Declared, ...]:
     for each in declared:
         job = each.entity.create_job
         if steps := () if isinstance(job, str) else job_request(job).without_compute:
-            where = f"schedule {each.schedule.name}, key compute ({each.schedule.where})"
+            where = f"schedule {each.name}, key compute ({each.where})"
             found = f"no compute is given for {', '.join(steps)}"
             problems.append(Problem(where, found, "a cluster", fix, code="no-compute"))
     if problems:
@@ -256,9 +256,9 @@ def _declared(order: Order, known: Known) -> tuple[Declared, ...]:
     return declared
 
 
-def _digest(declared: Declared, workspace: WorkspaceName) -> str:
+def _digest(schedule: Schedule, workspace: WorkspaceName) -> str:
     """Return the digest of everything that a PUT would change. Add ids to the entity's job."""
-    schedule, job = declared.schedule, declared.entity.create_job
+    job = schedule.entity.create_job
     # Ignore the commit, and the experiment's name, whose default is the name of the current folder.
     ignored = {"properties", "experimentName"}
     if not getattr(job, "display_name", None):
@@ -269,14 +269,13 @@ def _digest(declared: Declared, workspace: WorkspaceName) -> str:
     content = {
         "trigger": {"kind": type(schedule.trigger).__name__, **asdict(schedule.trigger)},
         "texts": [schedule.display_name, schedule.description],
-        "tags": declared.entity.tags or {},
+        "tags": schedule.entity.tags or {},
         "job": body,
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-def _ended(declared: Declared, now: datetime) -> Problem | None:
-    schedule = declared.schedule
+def _ended(schedule: Schedule, now: datetime) -> Problem | None:
     if next(firings(schedule.trigger, now - timedelta(microseconds=1), now), None) is not None:
         return None
     end = schedule.trigger.end
@@ -286,10 +285,9 @@ def _ended(declared: Declared, now: datetime) -> Problem | None:
     return Problem(where, found, "an end in the future", fix)
 
 
-def _misplaced(declared: Declared, clusters: Mapping[str, str]) -> Iterator[Problem]:
+def _misplaced(schedule: Schedule, clusters: Mapping[str, str]) -> Iterator[Problem]:
     """Yield the problems of the steps on the sizes of their computes; none for a job of the workspace."""
-    schedule = declared.schedule
-    job = OpenJob(declared.entity.create_job, schedule.where, lambda _: None)
+    job = OpenJob(schedule.entity.create_job, schedule.where, lambda _: None)
     if isinstance(job.job, str):
         return
     graph = Graph() if job.unread() else job.plan().graph
@@ -297,11 +295,11 @@ def _misplaced(declared: Declared, clusters: Mapping[str, str]) -> Iterator[Prob
         yield replace(problem, where=f"schedule {schedule.name}, {problem.where} ({schedule.where})")
 
 
-def _files(declared: Iterable[Declared], target: Path | None) -> Callable[[str], bool]:
+def _files(declared: Iterable[Schedule], target: Path | None) -> Callable[[str], bool]:
     """Return a function that checks whether a recorded file is one of the declaring files."""
     if target is not None and target.is_file():
         return lambda file: file == _file(str(target))
-    folder = target or Path(next(iter(declared)).schedule.file).parent
+    folder = target or Path(next(iter(declared)).file).parent
     return lambda file: Path(file).parent == Path(_file(str(folder)))
 
 

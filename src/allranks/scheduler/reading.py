@@ -34,16 +34,15 @@ def _read_schedules(paths: SchedulerPaths, target: Path | None, snapshots: Path)
     schedules: list[tuple[Schedule, str]] = []
     secrets_by_schedule: dict[str, Mapping[str, str]] = {}
     problems: list[Problem] = []
-    for declared in find_schedules(target, required=not paths.created()):
-        schedule = declared.schedule
-        if isinstance(declared.entity.create_job, str):
-            found = f"{declared.entity.create_job}, a job of a workspace"
+    for schedule in find_schedules(target, required=not paths.created()):
+        job = schedule.entity.create_job
+        if isinstance(job, str):
+            found = f"{job}, a job of a workspace"
             fix = "declare it with the pipeline itself"
             where = f"schedule {schedule.name}, key create_job ({schedule.where})"
             problems.append(Problem(where, found, "a pipeline: only pipelines can run here", fix))
             continue
         try:
-            job = declared.entity.create_job
             lookup = AssetLookup.of(Path(job.base_path or "."), registered.of(paths.workspace))
             plan = pipeline.read(job_request(job, schedule.where), snapshots, schedule.where, lookup=lookup)
             requirements.require(plan)

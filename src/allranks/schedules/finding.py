@@ -9,7 +9,7 @@ import inspect
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -36,6 +36,7 @@ class Schedule:
 
     file:   the path that declares it, as given
     member: the function or variable of a Python file; "" for YAML
+    entity: the JobSchedule of azure-ai-ml that declares it; None for a schedule of the ledger
     """
 
     name: str
@@ -44,21 +45,14 @@ class Schedule:
     trigger: Trigger
     file: str
     member: str = ""
+    entity: Any = field(default=None, compare=False)
 
     @property
     def where(self) -> str:
         return f"{self.file}:{self.member}" if self.member else self.file
 
 
-@dataclass(frozen=True)
-class Declared:
-    """A schedule, and the JobSchedule of azure-ai-ml that declares it."""
-
-    schedule: Schedule
-    entity: Any
-
-
-def find_schedules(target: Path | None = None, *, required: bool = True) -> tuple[Declared, ...]:
+def find_schedules(target: Path | None = None, *, required: bool = True) -> tuple[Schedule, ...]:
     """Return the schedules of a file, or of the files in a folder, sorted by name.
 
     target:   default: the folder `pipelines` in the current folder or its nearest parent. In a folder, Python files are
@@ -74,7 +68,7 @@ def find_schedules(target: Path | None = None, *, required: bool = True) -> tupl
             return ()
         target = Path(os.path.relpath(project_folder(Path.cwd(), FOLDER, "name a file or a folder")))
     problems: list[Problem] = []
-    declarations: list[Declared] = []
+    declarations: list[Schedule] = []
     for file in _files(target):
         try:
             declarations += _python(file) if file.suffix in python_file.SUFFIXES else _yaml(file)
@@ -86,7 +80,7 @@ def find_schedules(target: Path | None = None, *, required: bool = True) -> tupl
     if not declarations and required:
         expected = "a function that returns a JobSchedule, or a schedule's YAML"
         raise InputError(Problem(str(target), "it declares no schedule", expected, "see docs/schedules.md"))
-    return tuple(sorted(declarations, key=lambda each: each.schedule.name))
+    return tuple(sorted(declarations, key=lambda each: each.name))
 
 
 def check_target(target: Path) -> None:
@@ -120,7 +114,7 @@ def _may_declare(file: Path) -> bool:
     return isinstance(content, dict) and {"trigger", "create_job"} <= content.keys()
 
 
-def _yaml(file: Path) -> list[Declared]:
+def _yaml(file: Path) -> list[Schedule]:
     text = yaml_lines.parse(file)
     if text.warnings:
         raise InputError.of(text.warnings)
@@ -185,8 +179,8 @@ def _file_of(text: YamlText, key: str) -> tuple[YamlText, str]:
     return text, key
 
 
-def _python(file: Path) -> list[Declared]:
-    declarations: list[Declared] = []
+def _python(file: Path) -> list[Schedule]:
+    declarations: list[Schedule] = []
     problems: list[Problem] = []
     path = file.absolute()
     with python_file.importable(path):
@@ -223,10 +217,12 @@ def _is_declaration(member: Any, module: ModuleType) -> bool:
     )
 
 
-def declared(entity: Any, file: str, member: str = "") -> Declared:
-    """Return a JobSchedule with its checked trigger. Raise InputError if its name, trigger or job is invalid.
+def declared(entity: Any, file: str, member: str = "") -> Schedule:
+    """Return the schedule of a JobSchedule, with its checked trigger.
 
     file: declares it
+
+    Raise InputError if its name, trigger or job is invalid.
     """
     where = f"{file}:{member}" if member else file
     if not isinstance(entity, internals.JobSchedule):
@@ -253,13 +249,12 @@ def declared(entity: Any, file: str, member: str = "") -> Declared:
     if problems or trigger is None:
         raise InputError.of(problems)
     description = " ".join((entity.description or "").split())
-    return Declared(Schedule(name, entity.display_name or name, description, trigger, file, member), entity)
+    return Schedule(name, entity.display_name or name, description, trigger, file, member, entity)
 
 
-def _duplicates(declarations: list[Declared]) -> Iterator[Problem]:
+def _duplicates(declarations: list[Schedule]) -> Iterator[Problem]:
     places: dict[str, str] = {}
-    for each in declarations:
-        schedule = each.schedule
+    for schedule in declarations:
         if (first := places.setdefault(schedule.name, schedule.where)) != schedule.where:
             where = f"schedule {schedule.name} ({schedule.where})"
             yield Problem(where, f"{first} declares one with this name too", "a unique name", "rename it")

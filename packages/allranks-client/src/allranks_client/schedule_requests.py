@@ -43,7 +43,7 @@ def create(workspace: Workspace, original: Callable[..., Any], schedule: Any, **
             jobs.read(schedule.create_job, None, workspace) if is_job else _plan_of_run(workspace, schedule.create_job)
         )
     poller = original(schedule, **options)
-    reading.put(SchedulerPaths(workspace), declared.schedule, plan, enabled=poller.result().is_enabled)
+    reading.put(SchedulerPaths(workspace), declared, plan, enabled=poller.result().is_enabled)
     return poller
 
 

@@ -108,7 +108,7 @@ def next_(
     created = _created(folder)
     with session(client=False):
         found = find_schedules(target, required=not created)
-    schedules = [*(declared.schedule for declared in found), *created]
+    schedules = [*found, *created]
     moments = [list(islice(firings(schedule.trigger, now, now), amount)) for schedule in schedules]
     if json:
         rows = [
@@ -187,7 +187,7 @@ def list_(
     declared = {schedule.name: schedule for schedule in _created(folder)}
     with session(client=False):
         found = find_schedules(target, required=not declared)
-    declared |= {each.schedule.name: each.schedule for each in found}
+    declared |= {each.name: each for each in found}
     rows: list[dict[str, Any]] = []
     out = console()
     for name in sorted({*declared, *applied}):
