@@ -19,7 +19,7 @@ _GROUPS = Path("/sys/fs/cgroup")
 def machine_memory() -> int:
     """Return the memory available to processes of this machine or container, in bytes."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min(physical, *control_group_limits("memory.max"))
+    return min([physical, *control_group_limits("memory.max")])
 
 
 def control_group_limits(name: str, own: Path = Path("/proc/self/cgroup"), root: Path = _GROUPS) -> list[int]:

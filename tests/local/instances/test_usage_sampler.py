@@ -18,7 +18,7 @@ import pytest
 import bounded
 from allranks.local.instances import sampler as sampler_module
 from allranks.local.instances import sampling as sampling_module
-from allranks.local.instances.sampler import Allowance, Figures, GpuState, Nvml, Sampler
+from allranks.local.instances.sampler import Allowance, Figures, Nvml, Sampler
 from allranks.local.instances.sampling import RANKS, SAMPLES, Sampling
 
 Start = Callable[..., int]
@@ -218,7 +218,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def gpus(library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Nvml]:
-    """The library for GPUs with these lines: use, bytes in use, and PID:BYTES of each process. -1: not available"""
+    """The library for GPUs with these lines: use, and bytes in use. -1: not available"""
 
     def gpus(*lines: str) -> Nvml:
         state = tmp_path / "gpus"
@@ -230,20 +230,10 @@ def gpus(library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Calla
 
 
 def test_gpus_are_found_by_their_number_or_uuid(gpus: Callable[..., Nvml]) -> None:
-    nvml = gpus("50 1000 7:600 8:400", "-1 -1")
+    nvml = gpus("50 1000", "-1 -1")
     first, second = nvml.devices(["0", "GPU-1", "7", "MIG-unknown"])
-    assert nvml.read(first) == GpuState(50, 1000, {7: 600, 8: 400})
-    assert nvml.read(second) == GpuState(None, None, {})
-
-
-def test_more_processes_than_expected_are_read_too(gpus: Callable[..., Nvml]) -> None:
-    nvml = gpus("1 1 " + " ".join(f"{pid}:{pid}" for pid in range(1, 201)))
-    assert nvml.read(nvml.devices(["0"])[0]).processes == {pid: pid for pid in range(1, 201)}
-
-
-def test_memory_that_the_driver_does_not_tell_is_left_out(gpus: Callable[..., Nvml]) -> None:
-    nvml = gpus("1 1 7:-1 8:5")
-    assert nvml.read(nvml.devices(["0"])[0]).processes == {8: 5}
+    assert nvml.read(first) == (50, 1000)
+    assert nvml.read(second) == (None, None)
 
 
 def test_a_machine_without_a_driver_has_no_library(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,16 +259,6 @@ def _gpu_figures(nvml: Nvml, programs: dict[int, str], names: list[str], monkeyp
     return {rank: tuple(values[2:]) for rank, values in figures.items()}
 
 
-def test_a_rank_has_the_gpus_that_its_processes_use(
-    start: Start, gpus: Callable[..., Nvml], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    programs = _sleepers(start, ["rank 0", "rank 1"])
-    first, second = programs
-    nvml = gpus(f"90 1000 {second}:700", f"40 900 {first}:500 {second}:300")
-    figures = _gpu_figures(nvml, programs, ["0", "1"], monkeypatch)
-    assert figures == {"rank 0": (40, 500), "rank 1": (65, 1000)}
-
-
 @pytest.mark.parametrize(
     ("ranks", "expected"),
     [
@@ -288,9 +268,8 @@ def test_a_rank_has_the_gpus_that_its_processes_use(
     ],
     ids=["one each", "all to the only one", "unknown"],
 )
-def test_where_the_driver_tells_other_process_ids_the_place_decides(
+def test_a_rank_has_the_gpu_of_its_place(
     start: Start, gpus: Callable[..., Nvml], monkeypatch: pytest.MonkeyPatch, ranks: list[str], expected: dict
 ) -> None:
-    """As on a rack, whose instances have process ids of their own."""
-    nvml = gpus("90 1000 4194305:700", "40 900 4194306:500")
+    nvml = gpus("90 1000", "40 900")
     assert _gpu_figures(nvml, _sleepers(start, ranks), ["0", "1"], monkeypatch) == expected

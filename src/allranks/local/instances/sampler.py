@@ -8,7 +8,6 @@ import ctypes
 import time
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -45,7 +44,7 @@ class Sampler:
         self._gpu_allowance = Allowance(GPU_SHARE, GPU_CREDIT)
         self._nvml = _nvml() if gpus else None
         self._devices = self._nvml.devices(gpus) if self._nvml else []
-        self._states: list[GpuState] = []
+        self._states: list[tuple[int | None, int | None]] = []
 
     def sample(self, now: float) -> dict[str, Figures] | None:
         """Return the figures of every rank that has processes; None if the last samples took too much CPU time.
@@ -114,38 +113,15 @@ class Sampler:
             self._states = [self._nvml.read(device) for device in self._devices]
             self._gpu_allowance.use(since)
         ranks = [rank for rank in ranks if rank.startswith(RANK)]
-        by_process = self._gpus_by_process(ranks)
-        if by_process:
-            return by_process
-        # The driver may report the ids of another process namespace. Each rank then has the GPU of its number, or,
-        # as the only one, all.
+        # The driver reports the process ids of the machine, not of the instance. So each rank has the GPU of its
+        # number, or, as the only one, all.
         if len(ranks) == len(self._states):
-            return {
-                rank: _figures([state.use], [state.memory]) for rank, state in zip(ranks, self._states, strict=True)
-            }
-        if len(ranks) == 1:
-            uses, memory = [state.use for state in self._states], [state.memory for state in self._states]
-            return {ranks[0]: _figures(uses, memory)}
-        return {}
-
-    def _gpus_by_process(self, ranks: Sequence[str]) -> dict[str, Figures]:
-        uses: dict[str, list[int | None]] = defaultdict(list)
-        memory: dict[str, list[int | None]] = defaultdict(list)
-        for state in self._states:
-            for pid, used in state.processes.items():
-                process = self._tree.processes.get(pid)
-                if process is not None and process.rank in ranks:
-                    uses[process.rank].append(state.use)
-                    memory[process.rank].append(used)
-        return {rank: _figures(uses[rank], memory[rank]) for rank in memory}
-
-
-def _figures(uses: Sequence[int | None], memory: Sequence[int | None]) -> Figures:
-    known_uses, known_memory = [use for use in uses if use is not None], [used for used in memory if used is not None]
-    return (
-        round(sum(known_uses) / len(known_uses)) if known_uses else None,
-        sum(known_memory) if known_memory else None,
-    )
+            return dict(zip(ranks, self._states, strict=True))
+        if len(ranks) != 1:
+            return {}
+        uses = [use for use, _ in self._states if use is not None]
+        memory = [used for _, used in self._states if used is not None]
+        return {ranks[0]: (round(sum(uses) / len(uses)) if uses else None, sum(memory) if memory else None)}
 
 
 def _number(rank: str) -> tuple[int, str]:
@@ -188,10 +164,6 @@ class Allowance:
 
 LIBRARY = "libnvidia-ml.so.1"
 
-_INSUFFICIENT_SIZE = 7
-_NOT_AVAILABLE = (1 << 64) - 1
-_PROCESSES = 64
-
 
 class _Utilization(ctypes.Structure):
     _fields_ = (("gpu", ctypes.c_uint), ("memory", ctypes.c_uint))
@@ -199,29 +171,6 @@ class _Utilization(ctypes.Structure):
 
 class _Memory(ctypes.Structure):
     _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
-
-
-class _ProcessInfo(ctypes.Structure):
-    _fields_ = (
-        ("pid", ctypes.c_uint),
-        ("memory", ctypes.c_ulonglong),
-        ("gpu_instance", ctypes.c_uint),
-        ("compute_instance", ctypes.c_uint),
-    )
-
-
-@dataclass(frozen=True)
-class GpuState:
-    """The state of a GPU. None: not reported by the driver.
-
-    use:       percent of the last moments in which the GPU was busy
-    memory:    bytes in use
-    processes: bytes by id of the process that uses them. The ids may be of another process namespace.
-    """
-
-    use: int | None
-    memory: int | None
-    processes: dict[int, int] = field(default_factory=dict)
 
 
 class Nvml:
@@ -247,33 +196,15 @@ class Nvml:
                 handles.append(handle)
         return handles
 
-    def read(self, device: ctypes.c_void_p) -> GpuState:
+    def read(self, device: ctypes.c_void_p) -> tuple[int | None, int | None]:
+        """Return the percent of the last moments in which a GPU was busy, and the bytes in use on it; None for what the
+        driver does not report."""
         use, memory = _Utilization(), _Memory()
-        return GpuState(
+        return (
             use.gpu if self._call("nvmlDeviceGetUtilizationRates", device, ctypes.byref(use)) else None,
             memory.used if self._call("nvmlDeviceGetMemoryInfo", device, ctypes.byref(memory)) else None,
-            self._processes(device),
         )
-
-    def _processes(self, device: ctypes.c_void_p) -> dict[int, int]:
-        size = _PROCESSES
-        while size <= 16 * _PROCESSES:
-            count, infos = ctypes.c_uint(size), (_ProcessInfo * size)()
-            code = self._code("nvmlDeviceGetComputeRunningProcesses_v3", device, ctypes.byref(count), infos)
-            if code == 0:
-                return {info.pid: info.memory for info in infos[: count.value] if info.memory != _NOT_AVAILABLE}
-            if code != _INSUFFICIENT_SIZE:
-                break
-            size *= 4
-        return {}
 
     def _call(self, function: str, *arguments: Any) -> bool:
         """Call a function. Return whether it succeeded."""
-        return self._code(function, *arguments) == 0
-
-    def _code(self, function: str, *arguments: Any) -> int:
-        """Call a function. Return its error code; -1 if this version of the library lacks the function."""
-        try:
-            return int(getattr(self._library, function)(*arguments))
-        except AttributeError:
-            return -1
+        return bool(getattr(self._library, function)(*arguments) == 0)

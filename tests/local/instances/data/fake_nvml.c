@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUCCESS = 0, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, DRIVER_NOT_LOADED = 9 };
+enum { SUCCESS = 0, NOT_SUPPORTED = 3, NOT_FOUND = 6, DRIVER_NOT_LOADED = 9 };
 
-typedef struct { unsigned pid; unsigned long long memory; unsigned gpu_instance, compute_instance; } process_info;
 typedef struct { unsigned gpu, memory; } utilization;
 typedef struct { unsigned long long total, free, used; } memory_info;
 
@@ -22,7 +21,7 @@ static int line_of(uintptr_t number, char *line, int size) {
     return found;
 }
 
-static char line[1 << 16];
+static char line[64];
 
 static int number_at(uintptr_t device, int place, long long *number) {
     if (!line_of(device - 1, line, sizeof line)) return 0;
@@ -58,18 +57,4 @@ int nvmlDeviceGetMemoryInfo(uintptr_t device, memory_info *info) {
     if (!number_at(device, 1, &used)) return NOT_SUPPORTED;
     info->used = used;
     return SUCCESS;
-}
-
-int nvmlDeviceGetComputeRunningProcesses_v3(uintptr_t device, unsigned *count, process_info *infos) {
-    if (!line_of(device - 1, line, sizeof line)) return NOT_FOUND;
-    unsigned found = 0, room = *count;
-    strtok(line, " \n");
-    strtok(NULL, " \n");
-    for (char *word; (word = strtok(NULL, " \n")); found++)
-        if (found < room) {
-            infos[found].pid = atoi(word);
-            infos[found].memory = atoll(strchr(word, ':') + 1);
-        }
-    *count = found;
-    return found > room ? INSUFFICIENT_SIZE : SUCCESS;
 }
