@@ -63,7 +63,7 @@ def layout(
         resources.instance_type = hardware.name
         resources.shm_size = f"{(hardware.host_memory_gib or 4) // 2}g"  # 2g is Azure ML's default
         if process_count_per_instance is None and has_processes and not launcher:
-            process_count_per_instance = hardware.processes
+            process_count_per_instance = hardware.gpus
     counts = {_INSTANCES: instance_count, _PROCESSES: process_count_per_instance}
     # The distribution of a registered component is unknown here.
     isolated = distribution is None and not launcher and not isinstance(component, str)

@@ -70,11 +70,6 @@ class Size:
         """Whether processes on it have InfiniBand, which requires SR-IOV as well as RDMA."""
         return self.rdma and self.sriov
 
-    @property
-    def processes(self) -> int:
-        """The process_count_per_instance that fits: one process per GPU."""
-        return self.gpus
-
     def is_retired(self, today: date) -> bool:
         return self.retired is not None and self.retired <= today
 
@@ -96,17 +91,14 @@ def find(name: str, where: str = "size") -> Size:
     in the error"""
     size = known(name)
     if size is None:
-        near = ", ".join(size.name for size in _near(_key(name)))
+        key, known_keys = _key(name), _by_key()
+        similar = [each for each in known_keys if key and key in each]
+        similar = similar or difflib.get_close_matches(key, known_keys, n=4, cutoff=0.5)
+        near = ", ".join(known_keys[each].name for each in similar[:4])
         found = f"no size {name!r} is known"
         expected = f"an Azure size with GPUs{f', such as {near}' if near else ''}"
         raise InputError(Problem(where, found, expected, "see them all: allranks doctor --sizes --retired"))
     return size
-
-
-def _near(key: str, limit: int = 4) -> list[Size]:
-    """Return the sizes whose names contain the key, else those with similar names."""
-    keys = [known_key for known_key in _by_key() if key and key in known_key]
-    return [_by_key()[near] for near in (keys or difflib.get_close_matches(key, _by_key(), cutoff=0.5))[:limit]]
 
 
 def _key(name: str) -> str:

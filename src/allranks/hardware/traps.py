@@ -94,7 +94,7 @@ def _platform(size: Size) -> Iterator[Problem]:
 def of_processes(size: Size, processes: int) -> Iterator[Problem]:
     """Yield a warning about the number of processes per instance if the platform starts each process."""
     gpus = "1 GPU" if size.gpus == 1 else f"{size.gpus} GPUs"
-    expected, fix = f"{size.gpus}: a process for each GPU", f"set process_count_per_instance to {size.processes}"
+    expected, fix = f"{size.gpus}: a process for each GPU", f"set process_count_per_instance to {size.gpus}"
     if processes > size.gpus:
         sharing = ": ranks would share one" if size.gpus > 1 else ""
         fix += ", and instance_count to the number of ranks" if size.gpus == 1 else ""

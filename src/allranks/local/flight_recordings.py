@@ -9,6 +9,7 @@ import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from itertools import takewhile
+from operator import itemgetter
 from pathlib import Path
 
 from allranks.local import stack_dumps
@@ -78,12 +79,8 @@ def _files(reports: Mapping[int, Path], suffix: str) -> list[tuple[Path, int, in
             if name.endswith(suffix) and report in by_name and rank.isdecimal():
                 found.append((folder / name, int(rank), by_name[report]))
     launched = any(rank != reporting for _, rank, reporting in found)
-    return [(path, rank, reporting if launched else None) for path, rank, reporting in sorted(found, key=_number)]
-
-
-def _number(file: tuple[Path, int, int]) -> tuple[int, int]:
-    _, rank, reporting = file
-    return rank, reporting
+    found.sort(key=itemgetter(1, 2))
+    return [(path, rank, reporting if launched else None) for path, rank, reporting in found]
 
 
 def _identity(file: Path) -> int:

@@ -11,8 +11,7 @@ import pytest
 from allranks.contract.commands import Start
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.ray import Ray
-from allranks.local.forkserver.choice import ForkServers
-from allranks.local.forkserver.modules import MLFLOW, TORCH, modules_of
+from allranks.local.forkserver.choice import MLFLOW, TORCH, ForkServers, modules_of
 from allranks.local.instances.supervisor import INSTANCE_KINDS, ForkServerSpec
 from allranks.local.scope import Scope
 from allranks.plan.graph import Code, Graph, Step

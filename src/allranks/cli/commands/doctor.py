@@ -110,7 +110,7 @@ def _row(size: Size) -> dict[str, Any]:
     return {
         **asdict(size),
         "infiniband": size.infiniband,
-        "process_count_per_instance": size.processes,
+        "process_count_per_instance": size.gpus,
         "cuda_variants": [release.name for release in releases_of(size)],
         "bfloat16": has_bfloat16(size),
     }
@@ -179,7 +179,7 @@ def print_size(out: Console, size: Size, settings: Sequence[NetworkVariable], wa
 
 
 def _facts(size: Size) -> list[tuple[str, str]]:
-    ranks, need = count(size.processes, "rank"), shared_memory.needed(size.processes, gpus=True)
+    ranks, need = count(size.gpus, "rank"), shared_memory.needed(size.gpus, gpus=True)
     expected = [
         f"{bandwidth:g} GB/s on {where}"
         for bandwidth, where in ((size.all_reduce_gb_s, "one instance"), (size.all_reduce_two_instances_gb_s, "two"))
@@ -189,7 +189,7 @@ def _facts(size: Size) -> list[tuple[str, str]]:
         f"{release.name} (CUDA {release.version}, driver {release.driver} or newer)" for release in releases_of(size)
     )
     rows = {
-        "process_count_per_instance": f"{size.processes}, a process for each GPU",
+        "process_count_per_instance": f"{size.gpus}, a process for each GPU",
         "InfiniBand": _infiniband(size) if size.infiniband else "none",
         "NVLink": {True: "yes", False: "no", None: NOTHING}[size.nvlink],
         "CUDA": ", ".join(variants) or "none of the environments' variants",

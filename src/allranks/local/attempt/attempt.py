@@ -71,8 +71,6 @@ class Attempt:
         ]
         self._fork_server: ForkServerSpec | None = None
         self._server: server.ServerAddress | None = None
-        self.seconds: dict[str, float] = {}
-        """Seconds that each stage took, for the engine's log."""
 
     async def run(self) -> None:
         """Run all stages, and set the status, the verdict, the ranks and the outputs of the record."""
@@ -294,4 +292,5 @@ class Attempt:
         try:
             yield
         finally:
-            self.seconds[stage_name] = round(time.monotonic() - started, 6)
+            data = {"node": self.record.name, "stage": stage_name, "seconds": round(time.monotonic() - started, 6)}
+            _log.info("stage ended", extra=data)

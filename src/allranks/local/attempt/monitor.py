@@ -153,7 +153,12 @@ class AttemptMonitor:
         elif action is Action.DISMISS:
             await self._signal(signal.SIGTERM)
         elif action is Action.TERMINATE:
-            await self._terminate()
+            # mpirun's ranks get the signal directly: mpirun would wait for its own grace period.
+            if self._launcher_events is not None and (pids := pids_of(self.record.ranks)):
+                self._state = replace(self._state, terminated=True)
+                signal_all(pids, signal.SIGTERM)
+            else:
+                await self._signal(signal.SIGTERM)
         elif action is Action.READ_STACKS:
             self._stacks = await self._stall.stacks()
         elif action is Action.READ_STACKS_OF_VICTIMS:
@@ -169,14 +174,6 @@ class AttemptMonitor:
         for rank in await self._stall.exiting(now):
             self._state = with_raised(self._state, rank, now - RAISED)
         self._stalled = await self._stall.verdict(now, self.recorder)
-
-    async def _terminate(self) -> None:
-        """Send SIGTERM to the ranks. mpirun's ranks get it directly: mpirun would wait for its own grace period."""
-        if self._launcher_events is not None and (pids := pids_of(self.record.ranks)):
-            self._state = replace(self._state, terminated=True)
-            signal_all(pids, signal.SIGTERM)
-        else:
-            await self._signal(signal.SIGTERM)
 
     async def _signal(self, number: int) -> None:
         # An agent whose programs have ended ends by itself.

@@ -80,16 +80,14 @@ class CommandRunner:
             indexes = self._machines.acquire(step.instance_count)
             data = {"node": record.name, "attempt": record.attempt}
             _log.info("attempt started", extra=data | {"instances": step.instance_count, "gpus": len(share.gpus)})
-            seconds: dict[str, float] = {}
             try:
                 with services.running.stoppable(record.name) as stops, fail_on_error(record):
                     instances = services.kind.instances(indexes)
                     attempt = Attempt(context, services, scope, step, record, stops, instances, gpus_of_instances)
-                    seconds = attempt.seconds
                     await attempt.run()
             finally:
                 self._machines.release(indexes)
-            _log.info("attempt ended", extra=data | {"status": record.status.value, "seconds": seconds})
+            _log.info("attempt ended", extra=data | {"status": record.status.value})
             self._save(record)
             remaining = await self._instances_after_eviction(scope, whole, record)
             if not remaining:

@@ -12,7 +12,6 @@ import contextlib
 import fcntl
 import hashlib
 import json
-import os
 import re
 import shutil
 import threading
@@ -113,7 +112,9 @@ def local_copy(
     if folder is None:
         raise StorageError("it is not in the cache, and --offline allows no download", "run it once without --offline")
     if remote is not None:
-        with _lock(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with open(folder / "lock", "w", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # one process downloads at a time
             if not (folder / _ENTRY).exists():
                 own = {"uri": redact(uri), "is_file": remote.is_file, "part": part, "suffixes": suffixes}
                 _download(remote, own, uri, folder)
@@ -137,18 +138,6 @@ def _last(root: Path, key: str, part: str) -> Path | None:
     entries = [path.parent for path in root.glob(f"{key}-*/{_ENTRY}")]
     entries = [folder for folder in entries if (entry := _entry(folder))["is_file"] or entry["part"] == part]
     return max(entries, key=lambda folder: (folder / _CONTENT).stat().st_ctime, default=None)
-
-
-@contextlib.contextmanager
-def _lock(folder: Path) -> Iterator[None]:
-    """Hold the lock of an entry, which one process downloads at a time."""
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _download(remote: Remote, entry: dict[str, Any], uri: str, folder: Path) -> None:

@@ -37,12 +37,9 @@ def is_needed(step: Step, interpreter: Path) -> bool:
         return False  # it logs elsewhere
     found = (folder / "mlflow" for folder in installed.folders(interpreter))
     mlflow = next((folder for folder in found if folder.is_dir()), None)
-    return bool(PIP_INSTALL.search(step.command)) or (mlflow is not None and _schema(mlflow) != _schema(_own_mlflow()))
-
-
-def _own_mlflow() -> Path:
     spec = find_spec("mlflow")
-    return Path(spec.origin if spec and spec.origin else "").parent
+    own = Path(spec.origin if spec and spec.origin else "").parent
+    return bool(PIP_INSTALL.search(step.command)) or (mlflow is not None and _schema(mlflow) != _schema(own))
 
 
 def _schema(mlflow: Path) -> set[str]:
