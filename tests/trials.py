@@ -113,7 +113,7 @@ class Trial:
         self.halted = True
 
     def execute(self) -> Status:
-        asyncio.run(self.executor.execute(self.graph, self.inputs, {}))
+        self.run.status = asyncio.run(self.executor.run_graph(Scope(self.graph, "", self.inputs)))
         return self.run.status
 
     def states(self) -> dict[str, Status]:

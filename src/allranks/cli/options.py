@@ -300,7 +300,7 @@ class SelectionOptions:
         """Return the selection. Raise InputError for options that contradict each other."""
         from allranks.local.selection import Selection  # as long as the options of a run
 
-        return Selection.parse(self.start, self.only, self.until)
+        return Selection(tuple(self.start or ()), tuple(self.only or ()), tuple(self.until or ()))
 
 
 def chosen_components(folder: Path | None, library: bool) -> Path | None:

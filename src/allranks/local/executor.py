@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import errno
 import logging
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -27,11 +26,8 @@ from allranks.local.scope import Scope
 from allranks.local.selection import Mode
 from allranks.local.slots import Slots, WithdrawnError
 from allranks.plan.graph import Graph, Node, Step, Sweep
-from allranks.plan.ports import NodeOutput, needed_nodes
+from allranks.plan.ports import needed_nodes
 from allranks.plan.walk import is_within
-
-WAITED_SECONDS = 0.001
-"""A step that waited longer than this for its slots is logged as having waited."""
 
 BRANCH = "branch"
 """The key of a condition's decision: True or False."""
@@ -71,12 +67,6 @@ class Executor:
         self._folder = Path(context.run.folder)
         # Records of an earlier execution, by path. This execution may not reach all of them.
         self._earlier = {record.name: record for record in context.run.steps}
-
-    async def execute(self, graph: Graph, inputs: Mapping[str, str | None], paths: Mapping[NodeOutput, str]) -> Scope:
-        """Run the pipeline's graph. Return its scope, which contains the outputs of its nodes."""
-        scope = Scope(graph, "", inputs, paths)
-        self._context.run.status = await self.run_graph(scope)
-        return scope
 
     def stop(self) -> None:
         """Start no more nodes. Running steps are not affected."""
@@ -133,12 +123,9 @@ class Executor:
         """Run a step's command, with retries, or reuse an earlier result, which needs no slots."""
         if await self._steps.reuse(scope, step, record, self._modes.at(record.name)):
             return
-        ready = time.monotonic()
         if not (self.stopped or self.is_canceled(record.name)):
             with contextlib.suppress(WithdrawnError):
                 async with self._slots.acquire(step.ranks, self._context.gpus_of(step), record.name) as share:
-                    if (seconds := time.monotonic() - ready) > WAITED_SECONDS:
-                        _log.info("waited for slots", extra={"node": record.name, "seconds": round(seconds, 6)})
                     for retries_left in range(self._context.options.retries, -1, -1):
                         if self.stopped or self.is_canceled(record.name):
                             break

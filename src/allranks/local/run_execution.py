@@ -159,8 +159,10 @@ class RunExecution:
         self._executor, self._runner = executor, runner
         self._cancel()  # handle requests that arrived while the run started
         try:
-            plan = context.plan
-            return await executor.execute(plan.graph, inputs_of(plan), graph_output_paths(plan.graph, {}))
+            graph = context.plan.graph
+            scope = Scope(graph, "", inputs_of(context.plan), graph_output_paths(graph, {}))
+            self.record.status = await executor.run_graph(scope)
+            return scope
         finally:
             self._executor = self._runner = None
             services.close()

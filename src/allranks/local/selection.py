@@ -1,7 +1,5 @@
 """Select which steps of a plan run: ``--from``, ``--only`` and ``--until``."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -39,11 +37,6 @@ class Selection:
     start: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     until: tuple[str, ...] = ()
-
-    @classmethod
-    def parse(cls, start: Iterable[str] | None, only: Iterable[str] | None, until: Iterable[str] | None) -> Selection:
-        """Return the selection of the options ``--from``, ``--only`` and ``--until``."""
-        return cls(tuple(start or ()), tuple(only or ()), tuple(until or ()))
 
     def __bool__(self) -> bool:
         return bool(self.start or self.only or self.until)

@@ -59,7 +59,9 @@ class SharedLocks:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder or _default_folder()
+        # A run that a step starts must not wait for the slots of that step.
+        parent = f"-{run}" if (run := os.environ.get("AZUREML_RUN_ID")) else ""
+        self.folder = folder or Path(tempfile.gettempdir()) / f"allranks-slots-{os.getuid()}{parent}"
         self._held: dict[str, int] = {}
 
     def acquire(self, name: str) -> bool:
@@ -255,9 +257,3 @@ def _slot(number: int) -> str:
 
 def _gpu(name: str) -> str:
     return f"gpu-{name.replace(os.sep, '_')}"
-
-
-def _default_folder() -> Path:
-    # A run that a step starts must not wait for the slots of that step.
-    parent_run = os.environ.get("AZUREML_RUN_ID", "")
-    return Path(tempfile.gettempdir()) / f"allranks-slots-{os.getuid()}{f'-{parent_run}' if parent_run else ''}"

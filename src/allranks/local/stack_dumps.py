@@ -18,7 +18,7 @@ from typing import Any
 
 from allranks.contract import report
 from allranks.history.records import RankRecord
-from allranks.local.instances.processes import TICKS_PER_SECOND, descendants, parse_stat
+from allranks.local.instances.processes import TICKS_PER_SECOND, descendants, environment_of, parse_stat
 from allranks.text import shortened
 from allranks.verdict.rank_stack import Frame, Stack
 from allranks.verdict.tracebacks import is_library
@@ -131,12 +131,10 @@ def _family(pid: int) -> list[int]:
     return family
 
 
-def _report_file(pid: int) -> bytes:
-    name = f"{report.VARIABLE}=".encode()
-    with contextlib.suppress(OSError):  # it has ended, or belongs to another user
-        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        return next((variable for variable in variables if variable.startswith(name)), b"")
-    return b""
+def _report_file(pid: int) -> str:
+    with contextlib.suppress(OSError, KeyError):
+        return environment_of(pid)[report.VARIABLE]
+    return ""
 
 
 def pids_of(ranks: Iterable[RankRecord]) -> list[int]:
@@ -251,8 +249,7 @@ def _state(pid: int) -> str:
 def _worker(pid: int) -> int | None:
     """Return the rank that torchrun assigned to its worker, from the variable RANK."""
     with contextlib.suppress(OSError, ValueError, KeyError):
-        lines = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        variables = dict(line.split(b"=", 1) for line in lines if b"=" in line)
-        if b"TORCHELASTIC_RUN_ID" in variables:
-            return int(variables[b"RANK"])
+        variables = environment_of(pid)
+        if "TORCHELASTIC_RUN_ID" in variables:
+            return int(variables["RANK"])
     return None

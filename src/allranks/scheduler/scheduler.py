@@ -36,10 +36,6 @@ class Clock:
         time.sleep(min(max(seconds, 0.0), POLL))
 
 
-Starter = Callable[[Firing], "subprocess.Popen[bytes]"]
-"""Starts the process of a firing's run."""
-
-
 @dataclass(frozen=True)
 class Event:
     """An event of the scheduler.
@@ -57,10 +53,14 @@ class Event:
 
 @dataclass(eq=False)
 class Scheduler:
-    """Run the schedules of the ledger until `stop` is called. report: called with each event"""
+    """Run the schedules of the ledger until `stop` is called.
+
+    start:  starts the process of a firing's run
+    report: called with each event
+    """
 
     ledger: Ledger
-    start: Starter
+    start: Callable[[Firing], "subprocess.Popen[bytes]"]
     report: Callable[[Event], None]
     clock: Clock = field(default_factory=Clock)
 

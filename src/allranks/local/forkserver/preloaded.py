@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from allranks.local.instances.processes import environment_of
+
 OUTPUT = 1 << 20
 """Maximum bytes of the imports' output that is repeated in the log of a rank."""
 
@@ -57,7 +59,7 @@ def preload(modules: Sequence[str], reserved: Collection[int] = ()) -> Preloaded
     reserved: descriptors of the caller, which the imports did not open
     """
     main = {name: value for name, value in vars(sys.modules["__main__"]).items() if name in _MAIN}
-    before = _environment_at_start()
+    before = environment_of("self")  # Python itself may have set LC_CTYPE since
     output = _redirect_streams()
     own = {*_descriptors(), *reserved}
     sys.argv = [""]
@@ -120,13 +122,6 @@ def _recorded_reads() -> Iterator[set[str]]:
         yield read
     finally:
         environ.__getitem__ = original
-
-
-def _environment_at_start() -> dict[str, str]:
-    """Return the environment that this process was started with. Python itself may have set LC_CTYPE since."""
-    with open("/proc/self/environ", "rb") as file:
-        variables = file.read().split(b"\0")
-    return dict(os.fsdecode(variable).split("=", 1) for variable in variables if b"=" in variable)
 
 
 def _redirect_streams() -> int:

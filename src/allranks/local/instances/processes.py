@@ -63,6 +63,14 @@ def write_event(file: int, **event: Any) -> None:
     os.write(file, (json.dumps(event, separators=(",", ":")) + "\n").encode())
 
 
+def environment_of(pid: int | str) -> dict[str, str]:
+    """Return the environment that a process was started with. Raise OSError if it has ended, or belongs to another
+    user."""
+    with open(f"/proc/{pid}/environ", "rb") as file:
+        variables = file.read().split(b"\0")
+    return dict(os.fsdecode(variable).split("=", 1) for variable in variables if b"=" in variable)
+
+
 def descendants(root: int) -> list[int]:
     """Return the ids of the descendants of `root`, its children first."""
     children = _by_parent()
@@ -316,9 +324,6 @@ class ProcessTree:
 
 def _rank_from_environment(pid: int) -> str:
     """Return the name of the rank that mpirun started as this process; "" for another process."""
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
-        for variable in file.read().split(b"\0"):
-            name, _, value = variable.decode(errors="replace").partition("=")
-            if name == RANK_VARIABLE:
-                return RANK + value
+    with contextlib.suppress(OSError, KeyError):
+        return RANK + environment_of(pid)[RANK_VARIABLE]
     return ""

@@ -26,8 +26,6 @@ RANKS = 48
 
 GPUS = "CUDA_VISIBLE_DEVICES"
 
-Write = Callable[..., None]
-
 
 class Sampling:
     """The samples of one step on one instance. Before the first one is due, it costs some microseconds.
@@ -36,7 +34,7 @@ class Sampling:
     write:    writes an event
     """
 
-    def __init__(self, programs: Sequence[dict[str, Any]], write: Write) -> None:
+    def __init__(self, programs: Sequence[dict[str, Any]], write: Callable[..., None]) -> None:
         self._programs = programs
         self._write = write
         self._names: dict[int, str] = {}

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from allranks.history.records import OutputRecord, Status, StepRecord, Verdict
 from allranks.local.attempt.collect import save_path
 from allranks.local.executor import Executor
-from allranks.local.nodes.pipeline import begin, end, inputs_of, truth
+from allranks.local.nodes.pipeline import begin, end, truth
 from allranks.local.scope import Scope, text_of
 from allranks.plan import digest, values
 from allranks.plan.graph import DoWhile, Item, ParallelFor
@@ -30,7 +30,7 @@ async def run_do_while(execution: Executor, scope: Scope, node: DoWhile, record:
     The decision of an iteration is saved before the next one starts, so that a killed run resumes inside the loop.
     """
     body = as_pipeline(node.body)
-    inputs = inputs_of(body, scope)
+    inputs = values.of_pipeline(body, scope.lookup)
     begin(execution, record, inputs)
     output_paths = scope.output_paths_of(node)
     for number in range(node.limit):
@@ -72,7 +72,7 @@ def _continues(
 async def run_parallel_for(execution: Executor, scope: Scope, node: ParallelFor, record: StepRecord) -> None:
     """Run the body for each item, concurrently if there are free slots. Each iteration is named after its item."""
     body = as_pipeline(node.body)
-    inputs = inputs_of(body, scope)
+    inputs = values.of_pipeline(body, scope.lookup)
     begin(execution, record, inputs)
     try:
         items = _items(execution, scope, node, record)

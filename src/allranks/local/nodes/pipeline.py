@@ -16,17 +16,12 @@ from allranks.plan.values import graph_output_paths
 
 async def run(execution: Executor, scope: Scope, node: Pipeline, record: StepRecord) -> None:
     """Run the graph. The graph's outputs become the node's outputs."""
-    inputs = inputs_of(node, scope)
+    inputs = values.of_pipeline(node, scope.lookup)
     begin(execution, record, inputs)
     inner = Scope(node.graph, f"{record.name}.", inputs, graph_output_paths(node.graph, scope.output_paths_of(node)))
     record.status = await execution.run_graph(inner)
     record.outputs = inner.outputs()
     end(execution, record)
-
-
-def inputs_of(node: Pipeline, scope: Scope) -> dict[str, str | None]:
-    """Return the inputs of a node's graph as text. An input that the node does not set has the graph's own default."""
-    return values.of_pipeline(node, scope.lookup)
 
 
 def begin(execution: Executor, record: StepRecord, inputs: Mapping[str, str | None]) -> None:

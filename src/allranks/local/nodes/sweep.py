@@ -16,7 +16,7 @@ from allranks.history.records import OutputRecord, Point, Progress, Status, Step
 from allranks.local.attempt.collect import save_path
 from allranks.local.attempt.copying import copy
 from allranks.local.executor import Executor
-from allranks.local.nodes.pipeline import begin, end, inputs_of
+from allranks.local.nodes.pipeline import begin, end
 from allranks.local.nodes.trial_sampling import Sampler, Units
 from allranks.local.scope import Scope
 from allranks.local.tracking.tracked_runs import why_no_metrics
@@ -24,6 +24,7 @@ from allranks.plan import digest
 from allranks.plan.graph import Sweep
 from allranks.plan.ports import Output
 from allranks.plan.sweep import EarlyTermination
+from allranks.plan.values import of_pipeline
 from allranks.plan.walk import as_trial
 from allranks.text import count, number
 
@@ -40,7 +41,7 @@ async def run(execution: Executor, scope: Scope, node: Sweep, record: StepRecord
     The values of a trial, and the decision to stop it, are saved before they take effect, so that a resumed run
     continues with the same trials.
     """
-    inputs = inputs_of(as_trial(node, 0), scope)
+    inputs = of_pipeline(as_trial(node, 0), scope.lookup)
     objective = f"{'maximize' if node.maximize else 'minimize'} {node.metric}"
     space = {f"{SPACE}{parameter.name}": str(parameter) for parameter in node.search_space}
     begin(execution, record, {**inputs, **space, OBJECTIVE: objective})

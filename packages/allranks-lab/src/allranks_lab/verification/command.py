@@ -193,7 +193,7 @@ class _Verification:
         from allranks.local import engine
         from allranks.local.selection import Selection
 
-        selection = Selection.parse(None, None, map(step_of, launches(path for path, _ in steps(plan.graph))))
+        selection = Selection(until=tuple(map(step_of, launches(path for path, _ in steps(plan.graph)))))
         options = Options(self.instances, track=False, selection=selection, target=self.file)
         return execute(lambda observer: engine.run(plan, self.place, options, observer), self.json, prints_record=False)
 
