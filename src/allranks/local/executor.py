@@ -11,7 +11,7 @@ import contextlib
 import errno
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -19,7 +19,7 @@ from typing import Any
 
 from allranks.history import records
 from allranks.history.node_records import iteration_record, node_record
-from allranks.history.records import Point, RunRecord, Status, StepRecord, Verdict
+from allranks.history.records import RunRecord, Status, StepRecord, Verdict
 from allranks.local.attempt.runner import CommandRunner
 from allranks.local.run_context import RunContext
 from allranks.local.scope import Scope
@@ -42,6 +42,7 @@ class Executor:
     """One execution of a plan.
 
     runners:   the runner of each kind of node, by its class
+    steps:     runs the commands of steps
     decisions: the decisions of nodes from before the run was resumed
     stopped:   whether no more nodes may start
     """
@@ -59,7 +60,7 @@ class Executor:
         self._context = context
         self._modes = context.modes
         self._runners = runners
-        self._steps = steps
+        self.steps = steps
         self._slots = slots
         self._decisions = dict(decisions)
         self._stopped_by_failure = False
@@ -77,7 +78,7 @@ class Executor:
         """Cancel a node and everything inside it. Nodes that need it do not start; the rest of the run continues."""
         self._canceled.add(path)
         self._slots.withdraw(self.is_canceled)
-        await self._steps.cancel(path)
+        await self.steps.cancel(path)
 
     async def run_graph(self, scope: Scope) -> Status:
         """Run every node of a graph that can run.
@@ -121,7 +122,7 @@ class Executor:
 
     async def run_step(self, scope: Scope, step: Step, record: StepRecord) -> None:
         """Run a step's command, with retries, or reuse an earlier result, which needs no slots."""
-        if await self._steps.reuse(scope, step, record, self._modes.at(record.name)):
+        if await self.steps.reuse(scope, step, record, self._modes.at(record.name)):
             return
         if not (self.stopped or self.is_canceled(record.name)):
             with contextlib.suppress(WithdrawnError):
@@ -129,7 +130,7 @@ class Executor:
                     for retries_left in range(self._context.options.retries, -1, -1):
                         if self.stopped or self.is_canceled(record.name):
                             break
-                        await self._steps.attempt(scope, step, record, share)
+                        await self.steps.attempt(scope, step, record, share)
                         if record.status is not Status.FAILED:
                             break
                         if retries_left and not self.stopped:
@@ -154,10 +155,6 @@ class Executor:
     def at_once(self, step: Step) -> int:
         """Return the number of steps with the layout of this one that the machine executes concurrently."""
         return self._slots.at_once(step.ranks, self._context.gpus_of(step))
-
-    async def curve(self, record: StepRecord, metric: str) -> Sequence[Point]:
-        """Return the values of a metric that a running step has logged so far."""
-        return await self._steps.curve(record, metric)
 
     def iteration(self, loop: StepRecord, label: str, graph: Graph) -> tuple[StepRecord, Scope]:
         """Return the record and scope of one iteration of a loop. A resumed run's iteration keeps its record."""
@@ -212,7 +209,7 @@ class Executor:
         if record.status is Status.FAILED and ends_run and not self.stopped:
             self.stop()
             self._stopped_by_failure = True
-            await self._steps.stop()
+            await self.steps.stop()
 
     def _readiness(self, scope: Scope, node: Node) -> Status | None:
         """Return None if the node may run now, else the status that follows from the nodes that it needs."""

@@ -116,7 +116,9 @@ def _lacking(programs: Sequence[_StepProgram]) -> Iterator[tuple[str, Step, Path
 
 def _where(users: Sequence[_User]) -> str:
     paths = list(dict.fromkeys(path for path, _, _ in users))
-    return f"{WHERE}, for {_steps_text(paths)}{users[0][1].at}"
+    shown = ", ".join(paths[:_SHOWN_STEPS])
+    more = f" and {len(paths) - _SHOWN_STEPS} more" if len(paths) > _SHOWN_STEPS else ""
+    return f"{WHERE}, for step{'s' * (len(paths) > 1)} {shown}{more}{users[0][1].at}"
 
 
 def _missing_samplers(plan: Plan) -> Iterator[Problem]:
@@ -181,9 +183,3 @@ def _runs_in(program: str, python: Path, search_path: str) -> bool:
     """Return whether a program of a command belongs to the interpreter. A name that is not found is assumed to."""
     found = shutil.which(program, path=search_path)
     return Path(found).parent == python.parent if found else os.sep not in program
-
-
-def _steps_text(paths: Sequence[str]) -> str:
-    shown = ", ".join(paths[:_SHOWN_STEPS])
-    more = f" and {len(paths) - _SHOWN_STEPS} more" if len(paths) > _SHOWN_STEPS else ""
-    return f"step{'s' * (len(paths) > 1)} {shown}{more}"

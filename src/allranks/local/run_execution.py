@@ -43,15 +43,10 @@ class RunExecution:
 
     def __init__(self, context: RunContext, store: Store, notes: Sequence[str] = ()) -> None:
         """notes: added to the record when the run has started. Raise InputError if the plan needs other GPUs."""
-        self.context = context
-        self.record = record = context.run
-        self.options = context.options
-        self.store = store
-        self.notes = notes
-        self._killed = record.status in (Status.RUNNING, Status.INTERRUPTED)
-        self._log_file = str(Path(record.folder) / engine_log.FILE)
-        self._page = LivePage(record, context.workspace.database, context.recorder.known)
-        self._recorder = context.recorder
+        self._context, self._store, self._notes = context, store, notes
+        self._record, self._options, self._recorder = context.run, context.options, context.recorder
+        self._log_file = str(Path(context.run.folder) / engine_log.FILE)
+        self._page = LivePage(context.run, context.workspace.database, context.recorder.known)
         self._executor: Executor | None = None
         self._runner: CommandRunner | None = None
         self._starting: asyncio.Task[Any] | None = None
@@ -75,7 +70,7 @@ class RunExecution:
             raise KeyboardInterrupt from None
         finally:
             execution.close()  # a signal may have arrived before the event loop ran it
-        return self.record
+        return self._record
 
     async def _run(self, decisions: Mapping[tuple[str, str], str], save: Callable[[], None]) -> None:
         with stop_signals.handled(self._stop, self._cancel):
@@ -84,56 +79,57 @@ class RunExecution:
 
     async def _run_with_supervisor(self, decisions: Mapping[tuple[str, str], str], save: Callable[[], None]) -> Scope:
         self._starting = asyncio.current_task()
-        plan = self.context.plan
-        parent = parent_of(plan, self.record)
+        plan = self._context.plan
+        parent = parent_of(plan, self._record)
         self._tracking = tracking = Tracking(
-            self.context.workspace, enabled=self.options.track, parent=parent, log=Path(self._log_file)
+            self._context.workspace, enabled=self._options.track, parent=parent, log=Path(self._log_file)
         )
         if any(tracking.tracks(step) for _, step in steps(plan.graph)):
             tracking.start()
         try:
             supervisor, missing = await start_supervisor(
-                self.options.instances, self._log_file, offline=self.options.offline
+                self._options.instances, self._log_file, offline=self._options.offline
             )
             try:
                 self._starting = None
                 kind = INSTANCE_KINDS[supervisor.kind]
-                if problems := requirements.instance_problems(plan, self.options, kind):
+                if problems := requirements.instance_problems(plan, self._options, kind):
                     raise InputError(*problems)
-                self.record.instances, self.record.status = supervisor.kind, Status.RUNNING
-                self.record.page = str(self._page.path)
+                was_killed = self._record.status in (Status.RUNNING, Status.INTERRUPTED)
+                self._record.instances, self._record.status = supervisor.kind, Status.RUNNING
+                self._record.page = str(self._page.path)
                 save()
                 with contextlib.suppress(OSError):
                     engine_log.start(self._log_file, "engine", lambda line: redact(line, self._recorder.known))
-                _log.info("run started", extra={"run": self.record.id, "instances": supervisor.kind})
+                _log.info("run started", extra={"run": self._record.id, "instances": supervisor.kind})
                 self._recorder.started()
-                self._page.start(len(self.record.steps))
-                if self._killed:
-                    _log.warning("engine was killed", extra={"run": self.record.id})
+                self._page.start(len(self._record.steps))
+                if was_killed:
+                    _log.warning("engine was killed", extra={"run": self._record.id})
                     self._recorder.note(None, "the engine that executed the run before was killed")
                 keys = (f"{key} of {path}" for path, step in steps(plan.graph) for key in step.azure_only)
                 only = ", ".join(keys)
                 of_plan = [*left_out(plan), *([f"no effect on this machine: {only}"] if only else [])]
                 of_plan += requirements.unprotected_inputs(plan, kind)
-                for text in (*(text for text in of_plan if text not in self.record.notes), *self.notes):
+                for text in (*(text for text in of_plan if text not in self._record.notes), *self._notes):
                     self._recorder.note(None, text)
-                if self.options.offline and not kind.isolated:
+                if self._options.offline and not kind.isolated:
                     self._recorder.note(None, f"--offline has no effect on instances on {supervisor.kind}")
                 if missing:
                     self._recorder.note(None, f"instances are on {supervisor.kind}; this machine has no {missing}")
                 scope = await self._run_graph(supervisor, tracking, decisions)
-                await end_parent(tracking, self._recorder, self.record)
+                await end_parent(tracking, self._recorder, self._record)
                 return scope
             finally:
                 await supervisor.close()
-                _log.info("run ended", extra={"run": self.record.id, "status": self.record.status.value})
+                _log.info("run ended", extra={"run": self._record.id, "status": self._record.status.value})
                 engine_log.stop()
         finally:
             await tracking.close()
 
     def _finish(self, scope: Scope) -> None:
         """Record how the run ended, and write its page. It contains no await, so no signal is handled in between."""
-        record = self.record
+        record = self._record
         record.ended = time.time()
         record.outputs = {output.name: text_of(output) for output in scope.outputs()}
         self._page.finish(record)
@@ -144,9 +140,9 @@ class RunExecution:
     async def _run_graph(
         self, supervisor: Supervisor, tracking: Tracking, decisions: Mapping[tuple[str, str], str]
     ) -> Scope:
-        context, options, injector = self.context, self.options, None
+        context, options, injector = self._context, self._options, None
         if options.faults:
-            injector = packages.faults(options.faults).injector(context.plan, self.record, self._recorder, supervisor)
+            injector = packages.faults(options.faults).injector(context.plan, self._record, self._recorder, supervisor)
         services = Services(context, supervisor, tracking, injector)
         runner = CommandRunner(context, services)
         waiting_note = "waits for slots or GPUs that other runs on this machine use"
@@ -161,7 +157,7 @@ class RunExecution:
         try:
             graph = context.plan.graph
             scope = Scope(graph, "", inputs_of(context.plan), graph_output_paths(graph, {}))
-            self.record.status = await executor.run_graph(scope)
+            self._record.status = await executor.run_graph(scope)
             return scope
         finally:
             self._executor = self._runner = None
@@ -182,7 +178,7 @@ class RunExecution:
             elif self._tracking is not None:
                 self._tracking.abandon()  # the graph has ended, and only MLflow may still be working
             return
-        grace, again = self.options.grace, self._stops > 0
+        grace, again = self._options.grace, self._stops > 0
         self._stops += 1
         self._executor.stop()
         _log.info("signal received", extra={"signal": number.name})
@@ -194,7 +190,7 @@ class RunExecution:
         """Cancel the nodes for which a user has requested it since the last call."""
         if self._executor is None:
             return  # the run is starting and calls this later, or it has ended
-        for path in self.store.cancellations(self.record.id):
+        for path in self._store.cancellations(self._record.id):
             _log.info("node canceled", extra={"node": path})
             self._recorder.note(None, f"{path} is canceled")
             self._create_task(self._executor.cancel(path))

@@ -201,7 +201,7 @@ class Attempt:
                     break  # a signal only reaches launched agents
                 launched[agent] = f"instance {rank} ({self.instances[rank].hostname})"
                 programs = start.launching.programs[rank]
-                await services.supervisor.launch(agent, start.specs[rank], programs, events, start.fork_server)
+                await services.supervisor.launch(agent, start.specs[rank], programs, events, self._fork_server)
             await services.fork_servers.prepare_followers(self.step, self.scope)
             # While the ranks start, do the work that need not precede them.
             recorder.flush()

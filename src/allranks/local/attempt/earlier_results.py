@@ -3,7 +3,7 @@
 import functools
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from allranks.history.records import RunRecord, Status, StepRecord
@@ -121,12 +121,6 @@ class EarlierResults:
             return own, None
         # An upgraded package is a different environment.
         return own, digest.of_text(own, self._installed(interpreter.path))
-
-
-def restore(record: StepRecord, earlier: StepRecord) -> None:
-    """Restore the result that a step had before its run continued."""
-    needs = record.needs
-    vars(record).update(vars(replace(earlier, needs=needs)))
 
 
 def _result(run: RunRecord, path: str) -> EarlierResult | None:

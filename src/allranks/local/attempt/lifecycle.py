@@ -131,7 +131,8 @@ class State:
 
 def after_event(state: State, limits: Limits, event: Event, around: Surroundings, now: float) -> State:
     """Return the state after an event of an agent or a launcher."""
-    return _EVENTS.get(event.kind, _ignore)(state, limits, event, around, now)
+    transition = _EVENTS.get(event.kind)
+    return state if transition is None else transition(state, limits, event, around, now)
 
 
 def advance(state: State, limits: Limits, around: Surroundings, now: float) -> tuple[State, tuple[Action, ...]]:
@@ -152,10 +153,6 @@ def with_failure(state: State, now: float) -> State:
 def with_raised(state: State, rank: int, moment: float) -> State:
     """Return the state after a rank has reported a failure."""
     return state if rank in state.raised else replace(state, raised={**state.raised, rank: moment})
-
-
-def _ignore(state: State, *_: object) -> State:
-    return state
 
 
 def _on_gone(state: State, limits: Limits, event: Event, around: Surroundings, _: float) -> State:

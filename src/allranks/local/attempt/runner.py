@@ -15,7 +15,7 @@ from allranks.history.records import Point, Status, StepRecord, Verdict
 from allranks.local import gpus, rank_environment
 from allranks.local.attempt.attempt import Attempt
 from allranks.local.attempt.digests import Digests
-from allranks.local.attempt.earlier_results import EarlierResult, EarlierResults, is_intact, restore
+from allranks.local.attempt.earlier_results import EarlierResult, EarlierResults, is_intact
 from allranks.local.attempt.running_steps import StepStops, fail_on_error, run_io
 from allranks.local.attempt.services import Services
 from allranks.local.instances import temporary
@@ -173,7 +173,8 @@ class CommandRunner:
             return
         before = self._context.earlier
         if before is not None and before.find(record.name) is earlier:
-            restore(record, earlier)
+            # Restore the result that the step had before its run continued.
+            vars(record).update(vars(replace(earlier, needs=record.needs)))
             return
         self._begin(scope, step, record)
         record.key = self._results.pop_keys(record)[0] or earlier.key

@@ -36,7 +36,6 @@ class Start:
     folder: Path
     specs: Sequence[InstanceSpec]
     agents: Sequence[str]
-    fork_server: ForkServerSpec | None
 
 
 def plan_start(
@@ -65,7 +64,7 @@ def plan_start(
     assignment = Assignment(launch, programs, kind, variables, folder / LAUNCHER_FOLDER, mpi_log)
     launching = LAUNCHERS[step.distribution.type].launch(assignment)
     agents = [f"{record.name}/{record.attempt}/{rank}" for rank in range(len(specs))]
-    return Start(launching, assignment.log, assignment.folder, specs, agents, fork_server)
+    return Start(launching, assignment.log, assignment.folder, specs, agents)
 
 
 def _with_path(program: Program, folder: str) -> Program:

@@ -165,7 +165,7 @@ class _Search:
             return
         running = {number: record for number, record in enumerate(self._trials()) if record.status is Status.RUNNING}
         for trial, record in running.items():
-            if curve := self._signed(await self.execution.curve(record, self.node.metric)):
+            if curve := self._signed(await self.execution.steps.curve(record, self.node.metric)):
                 self.curves[trial] = curve
         ended = self.curves.keys() - self.running.values()
         for trial, record in running.items():
