@@ -182,8 +182,7 @@ def _stack(spy: str, pid: int, rank: int, silent: Collection[int]) -> Stack | No
     state = _state(pid)
     stopped = state == "T"
     try:
-        command = [spy, "dump", "--json", "--locals", *(["--nonblocking"] if stopped else []), "--pid", str(pid)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        done = _dump(spy, pid, "--locals", *(["--nonblocking"] if stopped else []))
         maps = Path(f"/proc/{pid}/maps").read_text(errors="replace")
         if _FINALIZED in done.stderr:
             return Stack(rank, (), _worker(pid), uses_mpi="/libmpi" in maps)
@@ -232,6 +231,11 @@ def _thread(threads: Sequence[Mapping[str, Any]]) -> str:
             if user:
                 break
     return found
+
+
+def _dump(spy: str, pid: int, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [spy, "dump", "--json", *options, "--pid", str(pid)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 def _main(threads: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

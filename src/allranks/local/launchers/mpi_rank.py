@@ -21,7 +21,7 @@ def main(ranks: str, events_file: str) -> None:
     events_file: the file for `started`, `exited` and `failed` events, one JSON object per line
     """
     number = int(os.environ["OMPI_COMM_WORLD_RANK"])
-    events = os.open(events_file, os.O_WRONLY | os.O_APPEND)
+    events = os.open(events_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     with open(ranks, encoding="utf-8") as file:
         programs = json.load(file)
     world_size = int(os.environ["OMPI_COMM_WORLD_SIZE"])
