@@ -103,10 +103,10 @@ def test_the_version_of_a_virtual_environment_is_read_without_starting_it(
     if configuration is not None:
         (folder / "pyvenv.cfg").write_text(configuration)
     found = interpreters.describe(registered("own:1"), str(tmp_path / "pipeline.py"))
-    assert (found.path, found.version, found.is_own) == (folder / "bin/python", version, False)
+    assert (found.path, found.version) == (folder / "bin/python", version)
 
 
 def test_other_steps_run_with_the_python_of_allranks(tmp_path: Path) -> None:
     found = interpreters.describe(registered("other:1"), str(tmp_path / "pipeline.py"))
-    assert (found.path, found.is_own) == (Path(sys.executable), True)
+    assert found.path == Path(sys.executable)
     assert f"of allranks, {sys.executable}" in str(found)

@@ -45,17 +45,20 @@ class Interpreter:
 
     path: Path
     version: str
-    is_own: bool
 
     def __str__(self) -> str:
         python = f"Python {self.version}".rstrip()
-        return f"{python} of allranks, {self.path}" if self.is_own else f"{python}, {shown(self.path)}"
+        return (
+            f"{python} of allranks, {self.path}"
+            if self.path == Path(sys.executable)
+            else f"{python}, {shown(self.path)}"
+        )
 
 
 def describe(environment: Environment, source: str) -> Interpreter:
     """Return the interpreter of a step's processes with its version, without starting it."""
     path = find(environment, source)
-    return Interpreter(path, version_of(path), path == Path(sys.executable))
+    return Interpreter(path, version_of(path))
 
 
 def version_of(path: Path) -> str:

@@ -19,6 +19,7 @@ from allranks.history.records import RunRecord, Status
 from allranks.history.store import Store
 from allranks.local import gpus, requirements, stop_signals
 from allranks.local.attempt.runner import CommandRunner
+from allranks.local.attempt.running_steps import RunningSteps
 from allranks.local.attempt.services import Services
 from allranks.local.executor import Executor
 from allranks.local.instances.supervisor import INSTANCE_KINDS, Supervisor, UnfitError
@@ -48,7 +49,7 @@ class RunExecution:
         self._log_file = str(Path(context.run.folder) / engine_log.FILE)
         self._page = LivePage(context.run, context.workspace.database, context.recorder.known)
         self._executor: Executor | None = None
-        self._runner: CommandRunner | None = None
+        self._running: RunningSteps | None = None
         self._starting: asyncio.Task[Any] | None = None
         self._tracking: Tracking | None = None
         self._stops = 0
@@ -144,15 +145,14 @@ class RunExecution:
         if options.faults:
             injector = packages.faults(options.faults).injector(context.plan, self._record, self._recorder, supervisor)
         services = Services(context, supervisor, tracking, injector)
-        runner = CommandRunner(context, services)
         waiting_note = "waits for slots or GPUs that other runs on this machine use"
         slots = Slots(
             options.slots or os.cpu_count() or 1,
             gpus.select(options.gpus, context.gpus),
             notice=lambda: self._recorder.note(None, waiting_note),
         )
-        executor = Executor(context, RUNNERS, runner, slots, decisions)
-        self._executor, self._runner = executor, runner
+        executor = Executor(context, RUNNERS, CommandRunner(context, services), slots, decisions)
+        self._executor, self._running = executor, services.running
         self._cancel()  # handle requests that arrived while the run started
         try:
             graph = context.plan.graph
@@ -160,7 +160,7 @@ class RunExecution:
             self._record.status = await executor.run_graph(scope)
             return scope
         finally:
-            self._executor = self._runner = None
+            self._executor = self._running = None
             services.close()
             with contextlib.suppress(
                 sqlite3.Error
@@ -171,7 +171,7 @@ class RunExecution:
 
     def _stop(self, number: signal.Signals) -> None:
         """Stop the run: the first time with a grace period, then immediately."""
-        if self._executor is None or self._runner is None:
+        if self._executor is None or self._running is None:
             if self._starting is not None:
                 self._starting.cancel()
                 self._starting = None
@@ -184,7 +184,7 @@ class RunExecution:
         _log.info("signal received", extra={"signal": number.name})
         effect = "ranks are killed" if again else f"ranks have {grace:g} s to exit; another signal kills them"
         self._recorder.note(None, f"stopped by {number.name}: {effect}")
-        self._create_task(self._runner.kill() if again else self._runner.stop())
+        self._create_task(self._running.kill() if again else self._running.stop(grace))
 
     def _cancel(self) -> None:
         """Cancel the nodes for which a user has requested it since the last call."""

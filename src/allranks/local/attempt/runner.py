@@ -146,10 +146,6 @@ class CommandRunner:
         """Cancel all running steps, with the run's grace period."""
         await self._services.running.stop(self._context.options.grace)
 
-    async def kill(self) -> None:
-        """Kill the ranks of all running steps."""
-        await self._services.running.kill()
-
     def _begin(self, scope: Scope, step: Step, record: StepRecord) -> None:
         record.ended, record.verdict, record.progress, record.ranks = None, None, None, []
         record.outputs, record.artifacts, record.models, record.result = [], [], [], ""
