@@ -86,7 +86,7 @@ def test_amds_gpus() -> None:
 def test_a_size_without_a_trap(name: str) -> None:
     size = find(name)
     assert not list(traps.of_size(size, TODAY))
-    assert not list(traps.of_processes(size, size.processes))
+    assert not list(traps.of_processes(size, size.gpus))
 
 
 @pytest.mark.parametrize(

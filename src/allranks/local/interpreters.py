@@ -48,11 +48,9 @@ class Interpreter:
 
     def __str__(self) -> str:
         python = f"Python {self.version}".rstrip()
-        return (
-            f"{python} of allranks, {self.path}"
-            if self.path == Path(sys.executable)
-            else f"{python}, {shown(self.path)}"
-        )
+        if self.path == Path(sys.executable):
+            return f"{python} of allranks, {self.path}"
+        return f"{python}, {shown(self.path)}"
 
 
 def describe(environment: Environment, source: str) -> Interpreter:

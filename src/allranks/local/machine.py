@@ -5,7 +5,6 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -62,17 +61,17 @@ def missing_launchers(plan: Plan) -> dict[str, Problem]:
     """Return, by path, a problem for each step whose launcher is missing on this machine."""
     found = {}
     for path, step in steps(plan.graph):
-        python = interpreters.find(step.environment, plan.source)
+        kind, python = step.distribution.type, interpreters.find(step.environment, plan.source)
+        launcher, search_path = LAUNCHERS[kind], rank_environment.search_path(os.environ, python)
+        where = f"{WHERE}, for step {path}, key distribution.type{step.at}"
         if rootfs.of(python):
-            if step.distribution.type not in IN_CONTAINERS:
-                where = f"{WHERE}, for step {path}, key distribution.type{step.at}"
-                text = f"{step.distribution.type}, whose launcher allranks does not start in a container"
+            if kind not in IN_CONTAINERS:
+                text = f"{kind}, whose launcher allranks does not start in a container"
                 fix = f"another environment for this step: run_in of allranks.yaml, {path}: venv"
                 found[path] = Problem(where, text, " or ".join(IN_CONTAINERS), fix, code="missing-launcher")
-            continue
-        search_path = rank_environment.search_path(os.environ, python)
-        if missing := LAUNCHERS[step.distribution.type].missing(search_path):
-            found[path] = replace(missing, where=f"{WHERE}, for step {path}, key {missing.where}{step.at}")
+        elif launcher.program and shutil.which(launcher.program, path=search_path) is None:
+            text = f"{kind}, but this machine has no {launcher.program}"
+            found[path] = Problem(where, text, launcher.software, launcher.fix, code="missing-launcher")
     return found
 
 

@@ -111,7 +111,6 @@ def test_a_rank_that_holds_the_gil(tmp_path: Path, run_steps: Runner) -> None:
     verdict = run_steps(_step(tmp_path, GIL, "", PyTorch(1)), stall=2.0).step("train").verdict
     assert (verdict.rank, verdict.where) == (1, "train.py:7")
     assert "it holds the GIL at `ctypes.PyDLL(None).sleep(1000)`, and rank 0 wait" in verdict.reason
-    assert "  in sleep (libc.so.6)\n" in verdict.traceback.partition("sleep(1000)")[2]
     assert not list(tmp_path.rglob("*.request"))
 
 

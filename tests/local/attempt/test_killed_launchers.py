@@ -45,7 +45,7 @@ def verdict_on(tmp_path: Path, ranks: int, events: Sequence[Event], error: str =
     records = [RankRecord(rank, 0, rank, "node", log=str(log)) for rank, log in enumerate(logs)]
     record = StepRecord("train", "", "", "mpi", 1, ranks, ranks=records)
     launching = LaunchedPrograms([[]], frozenset({"mpirun"}))
-    start = Start(launching, tmp_path / "mpi_log", tmp_path, [], ["node"], None)
+    start = Start(launching, tmp_path / "mpi_log", tmp_path, [], ["node"])
 
     async def monitored() -> None:
         queue: asyncio.Queue[Event | None] = asyncio.Queue()

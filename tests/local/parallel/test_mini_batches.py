@@ -229,7 +229,7 @@ def test_the_processes_of_an_engine_that_was_killed_do_not_find_the_settings_of_
 ) -> None:
     step, parallel = Step("score", "python score.py"), Parallel("score.py", "${{inputs.data}}")
     record = StepRecord("score", "score", "", "none", 1, 1, folder=str(tmp_path))
-    instance: Any = SimpleNamespace(ports=SimpleNamespace(inputs={"data": str(tmp_path)}, outputs={}))
+    instance: Any = SimpleNamespace(inputs={"data": str(tmp_path)}, outputs={})
     files = []
     for process in (7, 8):
         monkeypatch.setattr(os, "getpid", lambda process=process: process)

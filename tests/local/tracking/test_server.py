@@ -7,6 +7,7 @@ import sys
 import venv
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -28,7 +29,7 @@ BOUND = 30
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The mlflow beside allranks, with two revisions of the database."""
     folder = _mlflow(tmp_path / "own", "1_a.py", "2_b.py")
-    monkeypatch.setattr(server, "_own_mlflow", lambda: folder)
+    monkeypatch.setattr(server, "find_spec", lambda _: SimpleNamespace(origin=str(folder / "__init__.py")))
     return folder
 
 

@@ -25,8 +25,8 @@ def launch_tasks(assignment: Assignment) -> LaunchedPrograms:
 LAUNCHERS: dict[str, Launcher] = {
     "none": Launcher(launch_every_rank),
     "pytorch": Launcher(launch_every_rank),
-    "mpi": Launcher(mpi.launch, mpi.missing),
+    "mpi": Launcher(mpi.launch, mpi.MPIRUN, "Open MPI 4.1", 'pip install "allranks[mpi]", or your system\'s Open MPI'),
     "tensorflow": Launcher(launch_tasks),
-    "ray": Launcher(ray.launch, ray.missing),
+    "ray": Launcher(ray.launch, ray.RAY, "Ray 2.50 or later", 'pip install "allranks[ray]"'),
 }
 """By distribution type. A new launcher is one module and one row here."""

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from allranks.contract.launch import Launch
 from allranks.contract.produce import processes
-from allranks.errors import Problem
 from allranks.local.instances.instance import InstanceKind
 from allranks.local.instances.supervisor import Event, Program
 
@@ -59,13 +58,16 @@ class LaunchedPrograms:
 class Launcher:
     """One way to start the ranks of a step.
 
-    launch:  returns the programs to start. It may write files into the assignment's folder.
-    missing: returns a problem if this machine lacks a program or package of the launcher, else None. Its argument is
-             PATH of the ranks; the problem's `where` is a key of the step.
+    launch:   returns the programs to start. It may write files into the assignment's folder.
+    program:  the program that it needs on PATH of the ranks; "" for none
+    software: the software that has the program, with the version that is expected
+    fix:      how to install it
     """
 
     launch: Callable[[Assignment], LaunchedPrograms]
-    missing: Callable[[str], Problem | None] = lambda _: None
+    program: str = ""
+    software: str = ""
+    fix: str = ""
 
 
 def rank_name(rank: int) -> str:

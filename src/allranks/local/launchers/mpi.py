@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from allranks.contract.mpi import Mpi
-from allranks.errors import Problem
 from allranks.local import boot
 from allranks.local.instances.supervisor import Program
 from allranks.local.launchers.launching import Assignment, LaunchedPrograms
@@ -30,15 +29,6 @@ START = """
 exec {command}
 """
 """Instances without their own hostname would use each other's shared memory and crash, so they use TCP."""
-
-
-def missing(path: str) -> Problem | None:
-    """Return a problem if this machine has no mpirun."""
-    if shutil.which(MPIRUN, path=path):
-        return None
-    found = "mpi, but this machine has no mpirun"
-    fix = 'pip install "allranks[mpi]", or your system\'s Open MPI'
-    return Problem("distribution.type", found, "Open MPI 4.1", fix, code="missing-launcher")
 
 
 def launch(assignment: Assignment) -> LaunchedPrograms:

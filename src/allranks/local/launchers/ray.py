@@ -5,12 +5,10 @@ node and for worker nodes) that the command runs once, on the head, when all nod
 runs Ray only."""
 
 import shlex
-import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 
 from allranks.contract.ray import Ray, head
-from allranks.errors import Problem
 from allranks.local.launchers.launching import Assignment, LaunchedPrograms
 
 RAY = "ray"
@@ -46,14 +44,6 @@ exec {command}
 """
 
 SERVE = "exec sleep infinity\n"
-
-
-def missing(path: str) -> Problem | None:
-    """Return a problem if Ray is not installed."""
-    if shutil.which(RAY, path=path):
-        return None
-    found, expected = "ray, but this machine has no Ray", "Ray 2.50 or later"
-    return Problem("distribution.type", found, expected, 'pip install "allranks[ray]"', code="missing-launcher")
 
 
 def launch(assignment: Assignment) -> LaunchedPrograms:
