@@ -9,7 +9,7 @@ from pathlib import Path
 
 from allranks.contract import report
 from allranks.history.recorder import RunRecorder
-from allranks.history.records import Point, Progress, RankRecord, Status, StepRecord, Verdict
+from allranks.history.records import Point, Progress, RankRecord, Status, StepRecord
 from allranks.local import capacity, flight_recordings
 from allranks.local.attempt.lifecycle import (
     Action,
@@ -32,7 +32,6 @@ from allranks.local.stack_dumps import pids_of, signal_all
 from allranks.plan.graph import Step
 from allranks.verdict import judge, signatures
 from allranks.verdict.collectives import Call, Recording
-from allranks.verdict.rank_stack import Stack
 
 _log = logging.getLogger(__name__)
 
@@ -82,13 +81,10 @@ class AttemptMonitor:
         self._ranks = {rank_name(rank.rank): rank for rank in self.record.ranks}
         self._usage = UsageWatch(self.record, self.recorder, self.step.instance_type)
         self._stall = StallWatch(self.record, self.reports, self.options.stall)
-        self._stalled: Verdict | None = None
-        self._stacks: Sequence[Stack] = ()
+        self._facts = Observations(self._limits, self.reports, str(self.start.log))
         self._changed = False
         self._pids: dict[int, int | None] = {}
         self._offsets = dict.fromkeys(self.reports, 0)
-        self._arrivals: list[Recording] = []
-        self._launcher_failure = ""
         self._forgiven = False
         self._memory_kills = capacity.memory_kills()
 
@@ -119,8 +115,12 @@ class AttemptMonitor:
                 await self._do(action)
         self._stall.close()
         self._read_reports()
-        calls = await asyncio.to_thread(flight_recordings.read, self.reports)
-        judge_attempt(self.step, self.record, self.recorder, self._observations(calls))
+        self._facts.calls = await asyncio.to_thread(flight_recordings.read, self.reports)
+        self._facts.stopping = self.stopping()
+        self._facts.memory_kills = capacity.memory_kills() - self._memory_kills
+        if self._forgiven:
+            self._facts.launcher_failure = ""
+        judge_attempt(self.step, self.record, self.recorder, self._state, self._facts)
         flight_recordings.remove(self.reports)
 
     def _surroundings(self) -> Surroundings:
@@ -128,23 +128,8 @@ class AttemptMonitor:
             stopping=self.stopping(),
             evicting=self.evicting(),
             running=not all(rank.status.ended for rank in self.record.ranks),
-            stalled=self._stalled is not None,
+            stalled=self._facts.stalled is not None,
             remaining=not self._state.terminated or bool(pids_of(self.record.ranks)),
-        )
-
-    def _observations(self, calls: Sequence[Recording]) -> Observations:
-        return Observations(
-            state=self._state,
-            limits=self._limits,
-            stopping=self.stopping(),
-            reports=self.reports,
-            log=str(self.start.log),
-            calls=calls,
-            arrivals=self._arrivals,
-            stacks=self._stacks,
-            stalled=self._stalled,
-            launcher_failure="" if self._forgiven else self._launcher_failure,
-            memory_kills=capacity.memory_kills() - self._memory_kills,
         )
 
     async def _do(self, action: Action) -> None:
@@ -160,11 +145,11 @@ class AttemptMonitor:
             else:
                 await self._signal(signal.SIGTERM)
         elif action is Action.READ_STACKS:
-            self._stacks = await self._stall.stacks()
+            self._facts.stacks = await self._stall.stacks()
         elif action is Action.READ_STACKS_OF_VICTIMS:
             first = judge.of_ranks(self.record.name, self.record.ranks, self.reports)
             if first is not None and signatures.depth(first.reason):
-                self._stacks = await self._stall.stacks()
+                self._facts.stacks = await self._stall.stacks()
 
     async def _look_for_stall(self) -> None:
         """Fail the step if its ranks make no progress. End ranks that raised an exception and do not exit."""
@@ -173,7 +158,7 @@ class AttemptMonitor:
             return
         for rank in await self._stall.exiting(now):
             self._state = with_raised(self._state, rank, now - RAISED)
-        self._stalled = await self._stall.verdict(now, self.recorder)
+        self._facts.stalled = await self._stall.verdict(now, self.recorder)
 
     async def _signal(self, number: int) -> None:
         # An agent whose programs have ended ends by itself.
@@ -196,7 +181,7 @@ class AttemptMonitor:
         if is_launcher and event.code is not None:
             # A launcher exits after its ranks, so their events come first. If it was killed, its ranks remain.
             self._read_launcher_events()
-            self._launcher_failure = judge.how(event.program, event.code)
+            self._facts.launcher_failure = judge.how(event.program, event.code)
 
     def _handle_rank(self, rank: RankRecord, event: Event) -> None:
         if event.kind == "started":
@@ -255,7 +240,7 @@ class AttemptMonitor:
                     self._state = with_raised(self._state, rank, self._clock())
                 elif isinstance(event, report.Finished) and event.pid == self._pids.get(rank):
                     calls = (Call("", number, "", "", time=moment) for number, moment in event.arrivals)
-                    self._arrivals.append(Recording(rank, tuple(calls)))
+                    self._facts.arrivals.append(Recording(rank, tuple(calls)))
             if rank == 0 and events:
                 self._record_progress(events)
 

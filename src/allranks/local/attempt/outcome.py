@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from allranks.history.log_reader import tail
@@ -19,14 +19,13 @@ from allranks.verdict.rank_stack import Stack
 from allranks.verdict.signatures import NOT_STARTED
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Observations:
     """Observations of an attempt that its record does not contain.
 
-    state, limits: the final state of the attempt, and its limits
-    stopping:      whether the run is being stopped
     reports:       the report file of each rank
     log:           the log of the launcher's own programs
+    stopping:      whether the run is being stopped
     calls:         the collectives of each rank
     arrivals:      the times at which finished ranks arrived in their collectives
     stacks:        the stacks of the ranks when the first one failed or the step was overdue
@@ -35,29 +34,28 @@ class Observations:
     memory_kills:  the number of processes that the kernel killed for lack of memory during the attempt
     """
 
-    state: State
     limits: Limits
-    stopping: bool
     reports: Mapping[int, Path]
     log: str
-    calls: Sequence[Recording]
-    arrivals: Sequence[Recording]
-    stacks: Sequence[Stack]
-    stalled: Verdict | None
-    launcher_failure: str
-    memory_kills: int
+    stopping: bool = False
+    calls: Sequence[Recording] = ()
+    arrivals: list[Recording] = field(default_factory=list)
+    stacks: Sequence[Stack] = ()
+    stalled: Verdict | None = None
+    launcher_failure: str = ""
+    memory_kills: int = 0
 
 
-def judge_attempt(step: Step, record: StepRecord, recorder: RunRecorder, facts: Observations) -> None:
-    """Set the record's status and, if it failed, its verdict. Add notes on other findings."""
+def judge_attempt(step: Step, record: StepRecord, recorder: RunRecorder, state: State, facts: Observations) -> None:
+    """Set the record's status and, if it failed, its verdict. Add notes on other findings. state: the final one"""
     ranks = record.ranks
     for rank in ranks:
         if rank.status is Status.RUNNING:
             # Killed together with the agent that reports its exit.
             rank.status, rank.ended = Status.CANCELED, rank.ended or time.time()
-    verdict = _verdict(record, recorder, facts)
+    verdict = _verdict(record, recorder, state, facts)
     record.status = Status.FAILED if verdict else Status.CANCELED if facts.stopping else Status.COMPLETED
-    is_measured = len(ranks) > 1 and (record.status is Status.COMPLETED or facts.state.overdue is not None)
+    is_measured = len(ranks) > 1 and (record.status is Status.COMPLETED or state.overdue is not None)
     if is_measured and (found := straggler(facts.calls, ranks) or straggler(facts.arrivals, ranks)):
         record.straggler = found
         recorder.note(record, found)
@@ -70,10 +68,10 @@ def judge_attempt(step: Step, record: StepRecord, recorder: RunRecorder, facts: 
         recorder.note(record, f"rank {number} failed with {raised.located}; {ends}")
 
 
-def _verdict(record: StepRecord, recorder: RunRecorder, facts: Observations) -> Verdict | None:
+def _verdict(record: StepRecord, recorder: RunRecorder, state: State, facts: Observations) -> Verdict | None:
     """Return the verdict on the attempt; None if it has not failed."""
-    name, ranks, state = record.name, record.ranks, facts.state
-    verdict, hang = _verdict_on_ranks(record, facts), facts.stalled
+    name, ranks = record.name, record.ranks
+    verdict, hang = _verdict_on_ranks(record, state, facts), facts.stalled
     if state.overdue is not None and hang is None:
         hang = of_hang(name, ranks, facts.stacks, recordings=facts.calls)
     is_cut_off = state.overdue is not None or state.broken or state.orphaned
@@ -102,9 +100,9 @@ def _verdict(record: StepRecord, recorder: RunRecorder, facts: Observations) -> 
     return None
 
 
-def _verdict_on_ranks(record: StepRecord, facts: Observations) -> Verdict | None:
+def _verdict_on_ranks(record: StepRecord, state: State, facts: Observations) -> Verdict | None:
     """Return the verdict on failed ranks; None if none has failed."""
-    ranks, state = record.ranks, facts.state
+    ranks = record.ranks
     raised = any(rank.rank in state.raised for rank in ranks if rank.exit_code != 0)
     if not (raised or state.overdue is not None or any(rank.status is Status.FAILED for rank in ranks)):
         return None
