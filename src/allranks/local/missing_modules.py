@@ -53,18 +53,14 @@ def missing(interpreter: Path, names: Iterable[str]) -> set[str]:
     unknown = set(names) - found
     if unknown:
         if interpreter == Path(sys.executable):
-            found |= _found_here(unknown)
+            importlib.invalidate_caches()
+            path = _own_path()
+            found |= {name for name in unknown if name in sys.stdlib_module_names or _has(name, path)}
         else:
             found |= _found_in_folders(interpreter, unknown)
             if rest := unknown - found:
                 found |= _found_by(interpreter, rest)
     return unknown - found
-
-
-def _found_here(names: set[str]) -> set[str]:
-    importlib.invalidate_caches()
-    path = _own_path()
-    return {name for name in names if name in sys.stdlib_module_names or _has(name, path)}
 
 
 def _has(name: str, path: list[str]) -> bool:

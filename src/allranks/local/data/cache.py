@@ -149,9 +149,11 @@ def _download(remote: Remote, entry: dict[str, Any], uri: str, folder: Path) -> 
     if content.exists():  # the process was killed before the entry was written
         content.rename(partial)
     partial.mkdir(exist_ok=True)
-    _require_space(
-        folder.parent, remote.size - sum(path.stat().st_size for path in partial.rglob("*") if path.is_file())
-    )
+    needed = remote.size - sum(path.stat().st_size for path in partial.rglob("*") if path.is_file())
+    free = shutil.disk_usage(folder.parent).free
+    if needed > free:
+        fix = f"free some space, for example by removing copies in {folder.parent} that are no longer needed"
+        raise StorageError(f"it has {in_bytes(needed)}, but {folder.parent} has {in_bytes(free)} free", fix)
     stop = threading.Event()
     try:
         with (
@@ -240,10 +242,3 @@ def _seek(source: Any, offset: int) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _require_space(root: Path, needed: int) -> None:
-    free = shutil.disk_usage(root).free
-    if needed > free:
-        fix = f"free some space, for example by removing copies in {root} that are no longer needed"
-        raise StorageError(f"it has {in_bytes(needed)}, but {root} has {in_bytes(free)} free", fix)

@@ -55,7 +55,11 @@ class PythonCommand:
 
                 runpy._run_module_as_main(self.module)  # type: ignore[attr-defined]
             else:
-                _run_script(self.code)
+                variables = vars(sys.modules["__main__"])
+                variables["__file__"] = self.code.co_filename
+                variables["__cached__"] = None
+                variables["__loader__"] = SourceFileLoader("__main__", self.code.co_filename)
+                exec(self.code, variables)
         except BaseException as error:
             failure = error.with_traceback(_below_this_package(error.__traceback__))
         if failure is None:
@@ -99,14 +103,6 @@ def _compile(file: str) -> CodeType | None:
     except Exception:
         return None
     return code
-
-
-def _run_script(code: CodeType) -> None:
-    variables = vars(sys.modules["__main__"])
-    variables["__file__"] = code.co_filename
-    variables["__cached__"] = None
-    variables["__loader__"] = SourceFileLoader("__main__", code.co_filename)
-    exec(code, variables)
 
 
 def _record(error: BaseException) -> None:

@@ -311,13 +311,8 @@ def registered(client: Any, *, run_ids: Sequence[str]) -> dict[str, Any]:
     return {"models": models}
 
 
-HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
-    "create": create,
-    "curve": curve,
-    "end": end,
-    "finish": finish,
-    "registered": registered,
-}
+HANDLERS = {handler.__name__: handler for handler in (create, curve, end, finish, registered)}
+"""The functions that answer requests, by the name of the request."""
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
