@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -13,6 +14,7 @@ from allranks.contract.tensorflow import TensorFlow
 from allranks.errors import InputError
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord, Status, StepRecord
+from allranks.local.launchers.by_distribution import LAUNCHERS
 from allranks.plan.graph import Step
 from allranks.workspace import Workspace
 from mpirun import MPIRUN, needs_mpirun
@@ -126,7 +128,7 @@ def test_a_world_of_mpi_that_is_smaller_than_declared(
 
 
 def test_no_mpirun(run_steps, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("allranks.local.launchers.mpi.MPIRUN", "no-such-mpirun")
+    monkeypatch.setitem(LAUNCHERS, "mpi", replace(LAUNCHERS["mpi"], program="no-such-mpirun"))
     with pytest.raises(InputError) as raised:
         run_steps(Step("mpi", "true", distribution=Mpi(1)))
     assert 'pip install "allranks[mpi]"' in str(raised.value)
