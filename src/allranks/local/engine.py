@@ -24,7 +24,7 @@ from allranks.local.executor import initial_record
 from allranks.local.nodes.sweep import finished_trials
 from allranks.local.options import AUTO, Options
 from allranks.local.run_context import RunContext
-from allranks.local.run_execution import RunExecution, inputs_of
+from allranks.local.run_execution import RunExecution
 from allranks.local.selection import modes_of
 from allranks.local.slots import SharedLocks
 from allranks.plan import codec, values
@@ -58,7 +58,7 @@ def run(
         modes = modes_of(plan.graph, options.selection)
         record = _new_record(plan, workspace, options)
         filled = _fill(plan, record)
-        record.inputs = {name: text for name, text in inputs_of(filled).items() if text is not None}
+        record.inputs = {name: text for name, text in values.inputs_of(filled).items() if text is not None}
         hidden = plan_secrets.hidden(codec.dumps(plan))
 
         def save() -> None:
@@ -178,7 +178,7 @@ def _continue(
     record.steps = [initial_record(fresh, earlier) for fresh in graph_records(plan.graph, folder)]
     record.ended, record.settings = None, dict(options.settings)
     filled = _fill(plan, record)
-    record.inputs = {name: text for name, text in inputs_of(filled).items() if text is not None}
+    record.inputs = {name: text for name, text in values.inputs_of(filled).items() if text is not None}
     hidden = plan_secrets.hidden(codec.dumps(plan))
     recorder = RunRecorder(record, store, observer, hidden.known)
     context = RunContext(filled, record, workspace, options, recorder, gpus.find(os.environ), earlier=earlier)

@@ -13,10 +13,9 @@ from allranks.history.node_records import job_name, node_folder
 from allranks.local.attempt.collect import save_path
 from allranks.local.attempt.stage import TMP, Links, staged_path, write_path
 from allranks.local.instances.instance import InstanceKind
-from allranks.local.instances.supervisor import INSTANCE_KINDS
+from allranks.local.instances.supervisor import INSTANCE_KINDS, start_supervisor
 from allranks.local.options import AUTO
 from allranks.local.rank_environment import launch_of
-from allranks.local.run_execution import inputs_of, start_supervisor
 from allranks.local.scope import Scope
 from allranks.local.tracking.client import may_track
 from allranks.plan import values
@@ -45,7 +44,7 @@ class StepPreview:
 def previews(plan: Plan, workspace: Workspace, kind: InstanceKind) -> dict[str, StepPreview]:
     """Return a preview of each step on that kind of instances, by path. The body of a loop is shown as its first
     iteration, and the body of a sweep as its first trial."""
-    scope = Scope(plan.graph, "", inputs_of(plan), graph_output_paths(plan.graph, {}))
+    scope = Scope(plan.graph, "", values.inputs_of(plan), graph_output_paths(plan.graph, {}))
     return {path: _preview(plan, step, within, path, workspace, kind) for path, step, within in _steps(scope)}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks import engine_log, packages
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError
 from allranks.history import secret_values
 from allranks.history.page.live_page import LivePage
 from allranks.history.records import RunRecord, Status
@@ -22,16 +22,14 @@ from allranks.local.attempt.runner import CommandRunner
 from allranks.local.attempt.running_steps import RunningSteps
 from allranks.local.attempt.services import Services
 from allranks.local.executor import Executor
-from allranks.local.instances.supervisor import INSTANCE_KINDS, Supervisor, UnfitError
+from allranks.local.instances.supervisor import INSTANCE_KINDS, Supervisor, start_supervisor
 from allranks.local.nodes import RUNNERS
-from allranks.local.options import AUTO
 from allranks.local.run_context import RunContext
 from allranks.local.scope import Scope, text_of
 from allranks.local.slots import Slots
 from allranks.local.tracking.client import Tracking
 from allranks.local.tracking.tracked_runs import end_parent, parent_of
 from allranks.plan import values
-from allranks.plan.graph import Plan
 from allranks.plan.values import graph_output_paths
 from allranks.plan.walk import left_out, steps
 from allranks.secrets import redact
@@ -156,7 +154,7 @@ class RunExecution:
         self._cancel()  # handle requests that arrived while the run started
         try:
             graph = context.plan.graph
-            scope = Scope(graph, "", inputs_of(context.plan), graph_output_paths(graph, {}))
+            scope = Scope(graph, "", values.inputs_of(context.plan), graph_output_paths(graph, {}))
             self._record.status = await executor.run_graph(scope)
             return scope
         finally:
@@ -197,27 +195,3 @@ class RunExecution:
 
     def _create_task(self, work: Coroutine[Any, Any, None]) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(work))
-
-
-async def start_supervisor(instances: str, log: str = "", *, offline: bool) -> tuple[Supervisor, str]:
-    """Return a supervisor for a kind of instances, and a note on each preferred kind that this machine does not
-    support.
-
-    instances: the name of the kind. `auto` selects the first supported one
-
-    Raise InputError if the kind is not supported.
-    """
-    missing: list[str] = []
-    for name in INSTANCE_KINDS if instances == AUTO else (instances,):
-        try:
-            return await Supervisor.start(name, log, offline=offline), "; ".join(missing)
-        except UnfitError as error:
-            missing.append(f"{name}: {error}")
-    fix = "use --instances loopback, which works everywhere"
-    found = f"this machine has no {'; '.join(missing)}"
-    raise InputError(Problem("--instances", found, "", fix, code="no-user-namespaces"))
-
-
-def inputs_of(plan: Plan) -> dict[str, str | None]:
-    """Return the pipeline's inputs as text."""
-    return {port.name: values.resolve(port.value, lambda _: None) for port in plan.graph.inputs}

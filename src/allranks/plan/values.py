@@ -78,6 +78,11 @@ def filled(plan: Plan, name: str, triggered: float) -> Plan:
     return replace(plan, graph=replace(plan.graph, inputs=inputs))
 
 
+def inputs_of(plan: Plan) -> dict[str, str | None]:
+    """Return the pipeline's inputs as text."""
+    return {port.name: resolve(port.value, lambda _: None) for port in plan.graph.inputs}
+
+
 def seconds(time: datetime) -> float:
     """Return a time as seconds since the epoch. One without a time zone is in UTC."""
     return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp()

@@ -84,7 +84,8 @@ class EarlierResults:
         context = self._context
         if mode is Mode.REUSE and context.origin is not None:
             return _result(context.origin, record.name)
-        self._keys[record.name] = in_run, shared = await self._keys_of(scope, step, record, stops)
+        in_run, shared = await self._keys_of(scope, step, record, stops)
+        self._keys[record.name] = in_run, shared
         if context.earlier and (own := _result(context.earlier, record.name)) and own.step.key == in_run:
             return own
         forced = context.options.force_rerun or context.plan.force_rerun

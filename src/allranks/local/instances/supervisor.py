@@ -12,10 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from allranks.errors import InputError, Problem
 from allranks.local import boot
 from allranks.local.instances.instance import InstanceKind
 from allranks.local.instances.loopback import Loopback
 from allranks.local.instances.rack import Rack
+from allranks.local.options import AUTO
 
 _log = logging.getLogger(__name__)
 
@@ -308,3 +310,22 @@ class Supervisor:
             queue.put_nowait(Event("failed", agent, now, reason=self._ended))
             queue.put_nowait(Event("gone", agent, now))
         self._queues.clear()
+
+
+async def start_supervisor(instances: str, log: str = "", *, offline: bool) -> tuple[Supervisor, str]:
+    """Return a supervisor for a kind of instances, and a note on each preferred kind that this machine does not
+    support.
+
+    instances: the name of the kind. `auto` selects the first supported one
+
+    Raise InputError if the kind is not supported.
+    """
+    missing: list[str] = []
+    for name in INSTANCE_KINDS if instances == AUTO else (instances,):
+        try:
+            return await Supervisor.start(name, log, offline=offline), "; ".join(missing)
+        except UnfitError as error:
+            missing.append(f"{name}: {error}")
+    fix = "use --instances loopback, which works everywhere"
+    found = f"this machine has no {'; '.join(missing)}"
+    raise InputError(Problem("--instances", found, "", fix, code="no-user-namespaces"))
