@@ -1,14 +1,14 @@
 """The context that all parts of one run share."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from allranks.history.recorder import RunRecorder
 from allranks.history.records import RunRecord
 from allranks.local import gpus, interpreters
 from allranks.local.options import Options
-from allranks.local.selection import EVERYTHING, Modes
+from allranks.local.selection import Modes
 from allranks.plan.graph import Plan, Step
 from allranks.workspace import Workspace
 
@@ -19,7 +19,7 @@ class RunContext:
 
     run:     its record, with the nodes of an earlier execution if the run is resumed
     gpus:    the GPUs of this machine that the engine may use
-    modes:   the mode of each node
+    modes:   the mode of each node; by default, all run
     origin:  the run whose results the steps in mode REUSE get; None: any run with a result for the same code and
              inputs
     earlier: the run as it was before it continued with the latest code
@@ -31,7 +31,7 @@ class RunContext:
     options: Options
     recorder: RunRecorder
     gpus: Sequence[str] = ()
-    modes: Modes = EVERYTHING
+    modes: Modes = field(default_factory=Modes)
     origin: RunRecord | None = None
     earlier: RunRecord | None = None
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import PathFinder
-from typing import TypeAlias, TypeGuard
+from typing import TypeGuard
 
 from allranks.contract.commands import Start
 
@@ -16,9 +16,6 @@ MAX_FILES = 500
 
 _IS_MAIN = ("__name__ == '__main__'", "'__main__' == __name__")
 _PATH_CHANGES = ("sys.path", "addsitedir", "sys.meta_path")
-
-_Statement: TypeAlias = tuple[int, int, str, tuple[str, ...]]
-"""An import: its line, the level of a relative one, the module, and the names that it imports from the module."""
 
 
 @dataclass(frozen=True)
@@ -118,8 +115,9 @@ def _files(module: str, names: Sequence[str], folders: Sequence[str]) -> list[st
     return files
 
 
-def _statements(text: str, function: str | None) -> Iterator[_Statement]:
-    """Yield the imports that a file executes unconditionally.
+def _statements(text: str, function: str | None) -> Iterator[tuple[int, int, str, tuple[str, ...]]]:
+    """Yield the imports that a file executes unconditionally: the line, the level of a relative one, the module, and
+    the names that it imports from the module.
 
     function: for a script, the component of mldesigner that is executed, or ""; None for an imported module
     """

@@ -63,10 +63,6 @@ class Modes:
         return Mode.RUN
 
 
-EVERYTHING = Modes()
-"""The modes of a run without a selection."""
-
-
 def modes_of(graph: Graph, selection: Selection) -> Modes:
     """Return the mode of each node for a selection.
 
