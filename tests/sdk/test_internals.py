@@ -121,7 +121,7 @@ def test_what_is_replaced_has_the_parameters_of_its_replacement(name: str) -> No
 
 def test_what_is_replaced_is_used_by_that_name() -> None:
     assert callable(internals.environments.get_object_hash)
-    assert callable(internals.validation_results.strictyaml.load)
+    assert callable(internals.LocationResolver.resolve)
 
 
 def test_the_operations_on_jobs_resolve_commands_and_sweeps() -> None:

@@ -198,8 +198,9 @@ def test_the_sdk_uploads_the_same_list(
         component = load_component(tmp_path / "component.yaml")
         request = component_request(component)
         assert request.code is not None
-        with code_of(request.code, request.command, "here") as files, component._build_code() as built:
-            assert files is not None
+        files = code_of(request.code, request.command, "here")
+        assert files is not None
+        with component._build_code() as built:
             folder = Path(built.path)
             sent = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
     assert sent == set(files.files)

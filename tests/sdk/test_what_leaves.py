@@ -254,13 +254,12 @@ def test_an_ignored_folder_is_not_read(code: Path) -> None:
     assert left_out(list_path(code, "here")) == {"data/": "named in .gitignore"}
 
 
-def test_an_archive_of_a_folder(code: Path, tmp_path: Path) -> None:
+def test_an_archive_of_a_folder(code: Path) -> None:
     write(code.parent, "lib/a.py", "a = 1\n")
     write(code.parent, "lib/.env", "SECRET=1\n")
-    (tmp_path / "scratch").mkdir()
 
     def archive() -> FileList:
-        return list_merged(code, [code.parent / "lib.zip"], code.parent, tmp_path / "scratch", "here")
+        return list_merged(code, [code.parent / "lib.zip"], code.parent, "here")
 
     first = archive()
     assert list(first.files) == ["lib.zip", "main.py"]
@@ -278,15 +277,15 @@ def test_what_is_included_may_lie_anywhere_and_so_may_its_links(code: Path, tmp_
     (tmp_path / "elsewhere/lib/project").symlink_to(code / "main.py")
     (tmp_path / "elsewhere/lib/outside").symlink_to("../other")
     write(tmp_path, "elsewhere/other/c.py", "")
-    listed = list_merged(code, [tmp_path / "elsewhere/lib"], code.parent, tmp_path, "here")
+    listed = list_merged(code, [tmp_path / "elsewhere/lib"], code.parent, "here")
     own = ["lib/a.py", "lib/inner/b.py", "lib/inside/b.py", "lib/outside/c.py", "lib/project"]
     assert list(listed.files) == [*own, "main.py"]
     assert not listed.left_out
 
 
-def test_a_secret_that_is_included_by_name_stays(code: Path, tmp_path: Path) -> None:
+def test_a_secret_that_is_included_by_name_stays(code: Path) -> None:
     write(code.parent, ".env", "")
-    listed = list_merged(code, [code.parent / ".env"], code.parent, tmp_path, "here")
+    listed = list_merged(code, [code.parent / ".env"], code.parent, "here")
     assert (list(listed.files), left_out(listed)) == (["main.py"], {".env": upload_exclusions.SETTINGS})
 
 
@@ -357,7 +356,7 @@ def test_what_is_included_is_ignored_as_by_the_sdk(
     _written(base / "lib", included)
     (base / "note.py").write_text("x")
     includes = [base / "lib", base / "note.py"]
-    listed = list_merged(code, includes, base, base, "here")
+    listed = list_merged(code, includes, base, "here")
     assert set(listed.files) == _of_the_sdk(code, [str(path) for path in includes], base)
 
 

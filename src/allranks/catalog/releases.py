@@ -8,7 +8,6 @@ files that are uploaded. `allranks register` registers these folders, or copies 
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -138,12 +137,11 @@ def _component(
         return None  # its problems are reported already
     try:
         request = component_request(component)
-        files_of = code_of(request.code, request.command, str(spec)) if request.code else nullcontext()
-        with files_of as code:
-            has_code = bool(code and code.files)
-            content = component_spec(component, spec, has_code, environment.reference if environment else None)
-            files = code.below(CODE) if code else FileList()
-            return _written(COMPONENT, content, files, spec, into, environment, registry)
+        code = code_of(request.code, request.command, str(spec)) if request.code else None
+        has_code = bool(code and code.files)
+        content = component_spec(component, spec, has_code, environment.reference if environment else None)
+        files = code.below(CODE) if code else FileList()
+        return _written(COMPONENT, content, files, spec, into, environment, registry)
     except InputError as error:
         problems += error.problems
         return None

@@ -29,7 +29,10 @@ class EnvironmentFolder:
         """Return what the image must contain: its expect.yaml and its registered tags. Raise InputError if expect.yaml
         is missing or malformed."""
         path = self.folder / EXPECTED
-        expected = read_mapping(path, "write it: see docs/environments.md")
+        if not path.is_file():
+            fix = "write it: see docs/environments.md"
+            raise InputError(Problem(str(path), "No such file or directory", "a YAML file", fix))
+        expected = read_mapping(path)
         wrong = [name for name, probes in expected.items() if not isinstance(probes or {}, dict)]
         if wrong:
             sections = "keys and values: probes, and what they must find, such as python: 3.12"

@@ -69,7 +69,7 @@ def uploads_of(job: ScriptJob) -> list[Upload]:
     uploads = [(CODE, code_at(job.code, str(job.code), job.command))]
     if folder := _environment_folder(job):
         uploads.append((CONTEXT, context_of(folder)))
-    return [Upload(kind, (_name(job),), files, files.size()) for kind, files in uploads]
+    return [Upload(kind, (_name(job),), files) for kind, files in uploads]
 
 
 def emit(job: ScriptJob, file: Path) -> tuple[str, ...]:

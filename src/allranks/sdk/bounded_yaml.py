@@ -63,13 +63,6 @@ def load_file(path: Path) -> Any:
     return load(read(path))
 
 
-def compose(text: str) -> yaml.Node | None:
-    """Return the nodes of a text, which have line numbers. Raise as `load` does."""
-    check(text)
-    node: yaml.Node | None = yaml.compose(text, Loader=LOADER)
-    return node
-
-
 def check(text: str | bytes) -> None:
     """Raise UnboundedError if a text exceeds a limit, YAMLError if it is not YAML."""
     try:

@@ -6,8 +6,10 @@ upload, with its interpretation of ignore files, except those that `upload_exclu
 
 from __future__ import annotations
 
+import functools
 import os
 import stat
+import tempfile
 import zipfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +18,7 @@ from pathlib import Path
 from allranks.errors import InputError, Problem
 from allranks.sdk import upload_exclusions
 from allranks.sdk.paths import shown
-from allranks.sdk.upload_exclusions import NAMES, NO_RULES, IgnoreRules, read_rules, rules_of
+from allranks.sdk.upload_exclusions import NO_RULES, IgnoreRules, rules_among, rules_of
 
 MOST_FILES = 250_000
 """Limit for a list, and for entries visited through links, which can multiply files without end."""
@@ -84,14 +86,13 @@ def list_path(path: Path, where: str, without: Collection[Path] = ()) -> FileLis
 
 
 def list_merged(
-    code: Path | None, includes: Sequence[Path], base: Path, scratch: Path, where: str, without: Collection[Path] = ()
+    code: Path | None, includes: Sequence[Path], base: Path, where: str, without: Collection[Path] = ()
 ) -> FileList:
     """Return the files that the SDK would upload of code with additional includes, except those that `list_path` omits.
 
     code:     a folder or a file; None for only the includes
     includes: folders, files, and archives to create (see `is_archive`)
     base:     the folder of the component's spec; its ignore file applies if there is no code
-    scratch:  a folder for archives
 
     With includes, the SDK also applies nested ignore files, each to its own folder. The ignore file of the code or base
     folder also applies to every include, as if it were next to the include. Finally, the ignore file in the merged
@@ -114,7 +115,7 @@ def list_merged(
             unpacked = include.with_suffix("")
             flat = replace(ignored.inside(unpacked), nested=False)
             unpacked_list = _listed(unpacked, unpacked.name, flat, where, without)
-            archive = _packed(unpacked_list.files, unpacked.name, scratch, include.name)
+            archive = _packed(unpacked_list.files, unpacked.name, include.name)
             lists.append(FileList({include.name: archive}, unpacked_list.below(include.name).left_out))
         else:
             inner = ignored.inside(include) if include.is_dir() else ignored
@@ -297,18 +298,21 @@ class _Walk:
 
 def _without_ignored(merged: FileList) -> FileList:
     """Return the merged list without the files that its ignore file excludes."""
-    file = next((merged.files[name] for name in NAMES if name in merged.files), None)
-    if file is None:
-        return merged
-    rules = read_rules(file)
+    rules = rules_among(merged.files)
     ignored = [name for name in merged.files if rules.exclude(name)]
     left_out = (*merged.left_out, *(LeftOut(name, f"named in {rules.file}") for name in ignored))
     return FileList({name: path for name, path in merged.files.items() if name not in set(ignored)}, left_out)
 
 
-def _packed(files: Mapping[str, Path], root: str, scratch: Path, name: str) -> Path:
+@functools.cache
+def _archives() -> tempfile.TemporaryDirectory[str]:
+    """Return the folder for archives, which is removed when this process ends."""
+    return tempfile.TemporaryDirectory(prefix="allranks-")
+
+
+def _packed(files: Mapping[str, Path], root: str, name: str) -> Path:
     """Create an archive like the SDK, but without file times, so that equal content gives equal archives."""
-    path = scratch / f"{len(os.listdir(scratch))}-{name}"
+    path = Path(tempfile.mkdtemp(dir=_archives().name), name)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr(zipfile.ZipInfo(f"{root}/", _EARLIEST_TIME), b"")
         for inner, source in sorted(files.items()):

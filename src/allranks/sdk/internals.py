@@ -61,7 +61,7 @@ PARTS = {
     "pipeline_expressions": f"{_SDK}.entities._job.pipeline._pipeline_expression",
     "schema_fields": f"{_SDK}._schema.core.fields",
     "load_schedule": f"{_SDK}.entities._load_functions:load_schedule",
-    "validation_results": f"{_SDK}.entities._validation.core",
+    "LocationResolver": f"{_SDK}.entities._validation.core:_YamlLocationResolver",
     # Public parts
     "AmlCompute": f"{_SDK}.entities:AmlCompute",
     "CronTrigger": f"{_SDK}.entities:CronTrigger",

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from allranks.errors import InputError, Problem
 from allranks.sdk.files import FileList, list_path
-from allranks.sdk.upload_exclusions import NAMES, read_rules
+from allranks.sdk.upload_exclusions import rules_among
 
 NAME = "allranks"
 STEPS = "allranks_steps"
@@ -52,7 +52,12 @@ def with_runtime(code: FileList, command: str, where: str) -> FileList:
         added |= _runtime()
     if not added:
         return code
-    _refuse_ignored(code.files, added, where)
+    rules = rules_among(code.files)
+    if ignored := [name for name in added if rules.exclude(name)]:
+        found = f"{rules.file} excludes {', '.join(ignored[:3])}{' and more' if len(ignored) > 3 else ''}"
+        package = ignored[0].partition("/")[0]
+        expected = f"all of {package}, which the code imports and which is uploaded with it"
+        raise InputError(Problem(where, found, expected, f"add a last line to {rules.file}: !/{package}/**"))
     return replace(code, files=dict(sorted({**code.files, **added}.items())))
 
 
@@ -150,16 +155,3 @@ def _is_in_runtime(module: str) -> bool:
     part = rest.partition(".")[0]
     # Anything else, for example `allranks.run`, is only in a step's environment that has the whole package installed.
     return first == NAME and (part in _NAMES or part in _PARTS)
-
-
-def _refuse_ignored(code: Mapping[str, Path], added: Mapping[str, Path], where: str) -> None:
-    file = next((code[name] for name in NAMES if name in code), None)
-    if file is None:
-        return
-    rules = read_rules(file)
-    ignored = [name for name in added if rules.exclude(name)]
-    if ignored:
-        found = f"{rules.file} excludes {', '.join(ignored[:3])}{' and more' if len(ignored) > 3 else ''}"
-        package = ignored[0].partition("/")[0]
-        expected = f"all of {package}, which the code imports and which is uploaded with it"
-        raise InputError(Problem(where, found, expected, f"add a last line to {rules.file}: !/{package}/**"))

@@ -18,7 +18,7 @@ from typing import Any
 from allranks.sdk import internals
 from allranks.sdk.files import copy_links
 from allranks.sdk.paths import is_remote, shown
-from allranks.sdk.uploads import code_at, command_of, context_of, merged
+from allranks.sdk.uploads import code_at, context_of, merged
 
 _MERGED = "code_with_additional_includes"
 """The SDK's name of a merged folder."""
@@ -121,7 +121,8 @@ def _exact_operations(stage: _Stage) -> Iterator[None]:
 @contextlib.contextmanager
 def _building(owner: Any) -> Iterator[None]:
     """Set the command of a component, a job or a trial inside of the block."""
-    token = _command.set(command_of(owner))
+    command = getattr(owner, "command", None)
+    token = _command.set(command if isinstance(command, str) else "")
     try:
         yield
     finally:
@@ -139,10 +140,8 @@ class _Stage:
     def code(self, includes: Any) -> Path | None:
         """Return the folder, or the single file, that replaces a component's code; None if there is none."""
         code = includes.resolved_code_path
-        scratch = self._new()
-        scratch.mkdir()
         where = shown(code or includes.base_path)
-        files = merged(includes, scratch, where, where, _command.get())
+        files = merged(includes, where, where, _command.get())
         if files is None:
             return None
         alone = not includes.with_includes and not os.path.isdir(code)

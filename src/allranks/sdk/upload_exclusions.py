@@ -9,7 +9,7 @@ The last matching rule decides. The SDK never reads ignore files of parent folde
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -110,8 +110,8 @@ def _has_only_certificates(path: Path) -> bool:
     return len(content) <= _LARGEST_CERTIFICATE and bool(_CERTIFICATE.search(content)) and b"PRIVATE KEY" not in content
 
 
-NAMES = (".amlignore", ".gitignore")
-"""Names of ignore files. The SDK only reads the first one that exists."""
+_IGNORE_FILES = (".amlignore", ".gitignore")
+"""The SDK only reads the first one that exists."""
 
 
 @dataclass(frozen=True)
@@ -151,12 +151,14 @@ NO_RULES = IgnoreRules()
 
 def rules_of(folder: Path) -> IgnoreRules:
     """Return the rules of the ignore file in a folder. Raise InputError if it cannot be read."""
-    file = next((folder / name for name in NAMES if (folder / name).exists()), None)
-    return read_rules(file) if file else NO_RULES
+    return rules_among({name: folder / name for name in _IGNORE_FILES if (folder / name).exists()})
 
 
-def read_rules(file: Path) -> IgnoreRules:
-    """Return the rules of an ignore file. Raise InputError if it cannot be read."""
+def rules_among(files: Mapping[str, Path]) -> IgnoreRules:
+    """Return the rules of the ignore file among the files of an upload. Raise InputError if it cannot be read."""
+    file = next((files[name] for name in _IGNORE_FILES if name in files), None)
+    if file is None:
+        return NO_RULES
     try:
         # Opening a FIFO would block.
         lines = internals.ignored_patterns(file) if file.is_file() else None

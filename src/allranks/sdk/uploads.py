@@ -4,11 +4,9 @@ A Dockerfile has no instruction to include another file. In files with Dockerfil
 ``# allranks: include PATH`` is therefore replaced by the file at PATH, which is relative to the file with the line.
 """
 
-import contextlib
 import hashlib
 import os
 import re
-import tempfile
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,13 +29,11 @@ class Upload:
 
     kind:  CODE or CONTEXT
     users: the steps that need it
-    size:  of all its files, in bytes
     """
 
     kind: str
     users: tuple[str, ...]
     files: FileList
-    size: int
 
 
 def code_elsewhere(code: CodeRequest) -> str:
@@ -48,11 +44,10 @@ def code_elsewhere(code: CodeRequest) -> str:
     return place if place.startswith("git+") or is_remote(place) else ""
 
 
-@contextlib.contextmanager
 def code_of(
     code: CodeRequest, command: str, where: str, includes_where: str = "", without: Collection[Path] = ()
-) -> Iterator[FileList | None]:
-    """Yield the files of a component's code; None if it has no local code.
+) -> FileList | None:
+    """Return the files of a component's code; None if it has no local code.
 
     where:          the place, for messages
     includes_where: the place of the additional includes, if different
@@ -61,33 +56,22 @@ def code_of(
     Raise InputError if the files cannot be collected, or all of them are excluded.
     """
     if code_elsewhere(code):
-        yield None
-        return
-    with tempfile.TemporaryDirectory(prefix="allranks-") as scratch:
-        yield merged(internals.includes(code), Path(scratch), where, includes_where or where, command, without)
+        return None
+    return merged(internals.includes(code), where, includes_where or where, command, without)
 
 
 def merged(
-    includes: Any, scratch: Path, where: str, includes_where: str, command: str, without: Collection[Path] = ()
+    includes: Any, where: str, includes_where: str, command: str, without: Collection[Path] = ()
 ) -> FileList | None:
     """Return the files to upload for the SDK's AdditionalIncludes (see `list_merged`), with the runtime if they or the
-    command use it; None if there is no code.
-
-    scratch: a folder for archives
-    """
+    command use it; None if there is no code."""
     code, configs = includes.resolved_code_path, includes.origin_configs
     if code is None and not configs:
         return None
     base = Path(os.path.abspath(includes.base_path))
     paths = _included(includes, base, includes_where) if configs else []
-    files = list_merged(code and Path(os.path.abspath(code)), paths, base, scratch, where, without)
+    files = list_merged(code and Path(os.path.abspath(code)), paths, base, where, without)
     return with_runtime(_not_empty(files, where), command, where)
-
-
-def command_of(owner: Any) -> str:
-    """Return the command of a component, a job or a trial; "" if it has none."""
-    command = getattr(owner, "command", None)
-    return command if isinstance(command, str) else ""
 
 
 def _included(includes: Any, base: Path, where: str) -> list[Path]:
@@ -122,36 +106,28 @@ def code_at(path: Path, where: str, command: str, without: Collection[Path] = ()
 def uploads_of(job: JobRequest) -> list[Upload]:
     """Return the uploads of a job, each once. Raise InputError if a file cannot be read."""
     uploads: dict[str, Upload] = {}
-    users: dict[str, list[str]] = {}
     problems: list[Problem] = []
     alone = [("", job.root)] if isinstance(job.root, NodeRequest) else []
     for step, node in _below(job.root, "") if isinstance(job.root, ComponentRequest) else alone:
         for kind, source, command in _sources(node, alone=not step):
-            key = repr((kind, source, command_uses_runtime(command)))
-            if key not in uploads:
-                where = (
-                    f"step {step}, key {'code' if kind == CODE else 'environment.build.path'}" if step else "the job"
-                )
-                uploads[key] = Upload(kind, (), FileList(), 0)
-                try:
-                    with _files(source, command, where) as files:
-                        uploads[key] = Upload(kind, (), files, files.size())
-                except InputError as error:
-                    problems += error.problems
-            users.setdefault(key, []).append(step or "the job")
+            key, user = repr((kind, source, command_uses_runtime(command))), step or "the job"
+            if key in uploads:
+                uploads[key] = replace(uploads[key], users=(*uploads[key].users, user))
+                continue
+            uploads[key] = Upload(kind, (user,), FileList())
+            where = f"step {step}, key {'code' if kind == CODE else 'environment.build.path'}" if step else user
+            try:
+                if isinstance(source, Path):
+                    files = context_of(source, where)
+                else:
+                    includes_where = where.replace("key code", "key additional_includes")
+                    files = code_of(source, command, where, includes_where) or FileList()
+                uploads[key] = Upload(kind, (user,), files)
+            except InputError as error:
+                problems += error.problems
     if problems:
         raise InputError.of(problems)
-    return [replace(upload, users=tuple(users[key])) for key, upload in uploads.items() if upload.files.files]
-
-
-@contextlib.contextmanager
-def _files(source: CodeRequest | Path, command: str, where: str) -> Iterator[FileList]:
-    """Yield the files of code or of a build context."""
-    if isinstance(source, Path):
-        yield context_of(source, where)
-        return
-    with code_of(source, command, where, where.replace("key code", "key additional_includes")) as files:
-        yield files or FileList()
+    return [upload for upload in uploads.values() if upload.files.files]
 
 
 def _not_empty(files: FileList, where: str) -> FileList:

@@ -23,8 +23,9 @@ _PLACE = re.compile(r"(?P<owner>step (?P<step>\S+), |.*, )?key (?P<key>\S+) \((?
 
 def line_of(path: Path, *keys: str) -> int:
     """Return the line, from 1, of a nested key; that of its innermost existing parent if it is missing."""
-    node = bounded_yaml.compose(bounded_yaml.read(path))
-    line = 1
+    text = bounded_yaml.read(path)
+    bounded_yaml.check(text)
+    node, line = yaml.compose(text, Loader=bounded_yaml.LOADER), 1
     for key in keys:
         if not isinstance(node, yaml.MappingNode):
             break
@@ -40,17 +41,9 @@ def at(path: Path, *keys: str) -> str:
     return f"{path}:{line_of(path, *keys)}"
 
 
-def read_mapping(path: Path, fix: str = "look at its spelling") -> dict[str, Any]:
-    """Return the file's content. Raise InputError if it cannot be read or is not a mapping in YAML.
-
-    fix: what to do if it cannot be read
-    """
-    try:
-        content = bounded_yaml.load_file(path)
-    except OSError as error:
-        raise InputError(Problem(str(path), error.strerror or str(error), "a YAML file", fix)) from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise InputError(bounded_yaml.problem(path, error)) from error
+def read_mapping(path: Path) -> dict[str, Any]:
+    """Return the file's content. Raise InputError if it cannot be read or is not a mapping in YAML."""
+    content = bounded_yaml.read_values(path)
     if not isinstance(content, dict):
         raise InputError(Problem(str(path), f"{type(content).__name__}", "keys and values", "correct the file"))
     return content

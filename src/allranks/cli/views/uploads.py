@@ -22,7 +22,7 @@ def print_uploads(console: Console, uploads: Sequence[Upload]) -> None:
     for upload in uploads:
         console.print()
         title = f"{upload.kind} of {', '.join(plain(user) for user in upload.users)}"
-        size = amount(len(upload.files.files), upload.size)
+        size = amount(len(upload.files.files), upload.files.size())
         console.print(Text.assemble((title, "bold"), f"  {size}"), soft_wrap=True)
         print_files(console, upload.files.files, upload.files.left_out)
 
@@ -46,7 +46,7 @@ def uploads_json(uploads: Sequence[Upload]) -> list[dict[str, Any]]:
         {
             "kind": upload.kind,
             "steps": list(upload.users),
-            "size": upload.size,
+            "size": upload.files.size(),
             "files": list(upload.files.files),
             "left_out": left_out_json(upload.files.left_out),
         }

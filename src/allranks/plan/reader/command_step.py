@@ -209,8 +209,8 @@ def _copied(component: ComponentRequest, code: CodeRequest, place: StepPlace, co
         return None
     # Earlier snapshots are not code, even if they are inside of the code folder.
     excluded = (context.snapshots, context.snapshots.parent)
-    with code_of(code, component.command, where, place.key("additional_includes"), excluded) as files:
-        return snapshot.copy_listed(files, context.snapshots, where, source) if files else None
+    files = code_of(code, component.command, where, place.key("additional_includes"), excluded)
+    return snapshot.copy_listed(files, context.snapshots, where, source) if files else None
 
 
 def read_parallel(name: str, node: NodeRequest, component: ComponentRequest, context: Context) -> Step:
