@@ -6,7 +6,7 @@ import pytest
 
 from allranks.checks.component import check
 from allranks.errors import Problem
-from allranks.sdk.suppressions import Suppressions, read
+from allranks.sdk.suppressions import ignores, read, remaining
 from component_projects import YAML, make
 
 ONE = "name: a\nversion: 1.2  # allranks: ignore version-number, spot\n# allranks: ignore tags\n\n# more\ntags: {}\n"
@@ -14,19 +14,19 @@ ONE = "name: a\nversion: 1.2  # allranks: ignore version-number, spot\n# allrank
 
 def test_a_line_and_the_line_below() -> None:
     comments = read(ONE)
-    assert comments.ignore("version-number", 2)
-    assert comments.ignore("spot", 2)
-    assert not comments.ignore("spot", 1)
-    assert comments.ignore("tags", 6)
-    assert not comments.ignore("tags", 3)
-    assert not comments.ignore("tags", None)
+    assert ignores(comments, "version-number", 2)
+    assert ignores(comments, "spot", 2)
+    assert not ignores(comments, "spot", 1)
+    assert ignores(comments, "tags", 6)
+    assert not ignores(comments, "tags", 3)
+    assert not ignores(comments, "tags", 0)
 
 
 def test_a_comment_above_all_content_is_for_the_file() -> None:
     comments = read("---\n# Words.\n# allranks: ignore spot\n\nname: a\n")
-    assert comments.ignore("spot", 5)
-    assert comments.ignore("spot", None)
-    assert not comments.ignore("spots", 5)
+    assert ignores(comments, "spot", 5)
+    assert ignores(comments, "spot", 0)
+    assert not ignores(comments, "spots", 5)
 
 
 @pytest.mark.parametrize(
@@ -42,20 +42,20 @@ def test_a_comment_above_all_content_is_for_the_file() -> None:
 )
 def test_what_is_no_comment_ignores_nothing(text: str, is_python: bool) -> None:
     comments = read(text, is_python=is_python)
-    assert not any(comments.ignore("spot", line) for line in (None, 1, 2, 3, 4))
+    assert not any(ignores(comments, "spot", line) for line in range(5))
 
 
 def test_python(tmp_path: Path) -> None:
     file = tmp_path / "p.py"
     file.write_text("x = 1\n# allranks: ignore spot\ny = step()\nz = step()\n")
     problems = [Problem(f"step a, key command ({file}:{line})", "x", rule="spot", ignorable=True) for line in (3, 4)]
-    assert list(Suppressions().remaining(problems)) == problems[1:]
+    assert list(remaining(problems)) == problems[1:]
 
 
 @pytest.mark.parametrize("where", ["", "nowhere.yaml:3", "the pipeline (x)", "step a ("])
 def test_a_place_without_a_file_is_not_ignored(where: str) -> None:
     problem = Problem(where, "x", rule="spot", ignorable=True)
-    assert list(Suppressions().remaining([problem])) == [problem]
+    assert list(remaining([problem])) == [problem]
 
 
 def test_warnings_and_advice_of_a_component_are_ignored_and_errors_are_not(tmp_path: Path) -> None:

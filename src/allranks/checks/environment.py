@@ -16,7 +16,7 @@ from allranks.images.packages import conda_problems
 from allranks.sdk import bounded_yaml, internals, validation_errors
 from allranks.sdk.session import quiet
 from allranks.sdk.spec_files import files_below
-from allranks.sdk.suppressions import Suppressions
+from allranks.sdk.suppressions import remaining
 from allranks.sdk.uploads import DOCKERFILE, dockerfile_text
 from allranks.sdk.validation_errors import unknown_key
 from allranks.sdk.yaml_lines import at, read_mapping
@@ -196,7 +196,7 @@ def check_files(path: Path) -> tuple[tuple[Path, ...], Findings]:
     if not found:
         expected = "an environment's YAML with image or build, or a folder with some"
         raise InputError(Problem(str(path), "it contains no environment", expected, "name another path"))
-    return found, Findings(Suppressions().remaining(problem for file in found for problem in _check_file(file)))
+    return found, Findings(remaining(problem for file in found for problem in _check_file(file)))
 
 
 def _check_file(file: Path) -> Iterator[Problem]:

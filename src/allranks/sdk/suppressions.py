@@ -4,11 +4,12 @@ At the end of a line, the comment applies to that line; on its own line, to the 
 content of the file, to the whole file. An error can only be ignored if azure-ai-ml accepts the file."""
 
 import contextlib
+import functools
 import io
 import re
 import tokenize
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
 
 import yaml
 
@@ -19,64 +20,49 @@ _PLACE = re.compile(r"(?:.*\()?(?P<file>[^()]+?)(?::(?P<line>\d+))?\)?(?:, key .
 _SIZE = 1 << 20
 
 
-@dataclass(frozen=True)
-class Comments:
-    """The rules that the comments of a file ignore."""
-
-    everywhere: frozenset[str] = frozenset()
-    by_line: dict[int, frozenset[str]] = field(default_factory=dict)
-
-    def ignore(self, rule: str, line: int | None) -> bool:
-        """Return whether a rule is ignored on a line. line: None if unknown"""
-        return rule in self.everywhere or (line is not None and rule in self.by_line.get(line, ()))
+Ignored: TypeAlias = Mapping[int, frozenset[str]]
+"""The rules that the comments of a file ignore, by line. Those of line 0 are ignored in the whole file."""
 
 
-class Suppressions:
-    """Comments that ignore findings, by file. Each file is read once."""
+def remaining(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Return the problems that no comment in their file ignores."""
+    ignored_in = functools.cache(of_file)
 
-    def __init__(self) -> None:
-        self._files: dict[str, Comments] = {}
+    def is_ignored(problem: Problem) -> bool:
+        place = _PLACE.fullmatch(problem.where) if problem.ignorable else None
+        return place is not None and ignores(ignored_in(place["file"]), problem.rule, int(place["line"] or 0))
 
-    def remaining(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
-        """Return the problems that no comment in their file ignores."""
-        return tuple(problem for problem in problems if not self._is_ignored(problem))
-
-    def of(self, file: str) -> Comments:
-        """Return the comments of a file; none if it cannot be read."""
-        if file not in self._files:
-            self._files[file] = Comments()
-            with contextlib.suppress(OSError, ValueError), open(file, encoding="utf-8") as opened:
-                self._files[file] = read(opened.read(_SIZE), is_python=file.endswith(".py"))
-        return self._files[file]
-
-    def _is_ignored(self, problem: Problem) -> bool:
-        match = _PLACE.fullmatch(problem.where) if problem.ignorable else None
-        if match is None:
-            return False
-        return self.of(match["file"]).ignore(problem.rule, int(match["line"]) if match["line"] else None)
+    return tuple(problem for problem in problems if not is_ignored(problem))
 
 
-def read(text: str, *, is_python: bool = False) -> Comments:
+def ignores(ignored: Ignored, rule: str, line: int) -> bool:
+    """Return whether a rule is ignored on a line. line: 0 if unknown"""
+    return rule in ignored.get(0, ()) or rule in ignored.get(line, ())
+
+
+def of_file(file: str) -> Ignored:
+    """Return the rules that the comments of a file ignore; none if it cannot be read."""
+    with contextlib.suppress(OSError, ValueError), open(file, encoding="utf-8") as opened:
+        return read(opened.read(_SIZE), is_python=file.endswith(".py"))
+    return {}
+
+
+def read(text: str, *, is_python: bool = False) -> Ignored:
     if "allranks:" not in text:
-        return Comments()
+        return {}
     lines = text.splitlines()
     is_comment = [not line.strip() or line.lstrip().startswith(("#", "---", "%")) for line in lines]
     first = next((number for number, comment in enumerate(is_comment, 1) if not comment), len(lines) + 1)
-    everywhere: set[str] = set()
-    by_line: dict[int, frozenset[str]] = {}
+    ignored: dict[int, frozenset[str]] = {}
     for number in _comment_lines(text, is_python):
         match = _COMMENT.search(lines[number - 1])
         if match is None:
             continue
-        rules = frozenset(re.split(r"\s*,\s*", match["rules"]))
-        if number < first:
-            everywhere |= rules
-            continue
-        target = number
-        while target <= len(lines) and is_comment[target - 1]:
+        target = 0 if number < first else number
+        while 0 < target <= len(lines) and is_comment[target - 1]:
             target += 1
-        by_line[target] = by_line.get(target, frozenset()) | rules
-    return Comments(frozenset(everywhere), by_line)
+        ignored[target] = ignored.get(target, frozenset()) | set(re.split(r"\s*,\s*", match["rules"]))
+    return ignored
 
 
 def _comment_lines(text: str, is_python: bool) -> Iterator[int]:

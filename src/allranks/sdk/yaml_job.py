@@ -24,7 +24,7 @@ from allranks.sdk.component_job import ComponentFile
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.request import NOT_RUN, not_run
 from allranks.sdk.schema_unions import MISSING_KEY
-from allranks.sdk.suppressions import Suppressions
+from allranks.sdk.suppressions import remaining
 from allranks.sdk.unsendable import bound_counts, count_problem
 from allranks.sdk.validation_errors import described, refused, unknown_key
 from allranks.sdk.yaml_lines import YamlText
@@ -102,7 +102,7 @@ class YamlFile:
         keys = list(validation_errors.misspelt(f"{_kind(self.text.tree, 'job')} job", self.text.tree))
         problems = [unknown_key(self.text.where(key), meant) for key, meant in keys]
         if problems and self._loads(overrides):
-            return list(Suppressions().remaining(Rule.named("ignored-key").mark(problems)))
+            return list(remaining(Rule.named("ignored-key").mark(problems)))
         return problems
 
     def _loads(self, overrides: list[dict[str, Any]]) -> bool:

@@ -11,7 +11,7 @@ import yaml
 from allranks.errors import InputError, Level, Problem, finding
 from allranks.sdk import bounded_yaml
 from allranks.sdk.paths import shown
-from allranks.sdk.suppressions import Suppressions
+from allranks.sdk.suppressions import remaining
 
 _OTHER_NUMBER = re.compile(r"[-+]?(0[0-7_]+|\d[\d_]*(:\d+)+(\.\d*)?)")
 """An octal number, and one in base 60."""
@@ -128,7 +128,7 @@ def parse(path: Path, *, may_be_empty: bool = False) -> YamlText:
         raise InputError(Problem(shown(path), found, "a command component", fix))
     lines: dict[str, int] = {}
     unquoted: dict[str, str] = {}
-    problems = Suppressions().remaining(_walk(root, "", lines, unquoted, shown(path)))
+    problems = remaining(_walk(root, "", lines, unquoted, shown(path)))
     if any(problem.level is Level.ERROR for problem in problems):
         raise InputError.of(problems)
     return YamlText(path, tree, lines, tuple(problems), unquoted)

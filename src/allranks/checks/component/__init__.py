@@ -18,7 +18,7 @@ from allranks.plan.graph import Step
 from allranks.plan.reader import nodes
 from allranks.sdk.session import quiet, session
 from allranks.sdk.specs import load
-from allranks.sdk.suppressions import Suppressions
+from allranks.sdk.suppressions import remaining
 from allranks.sdk.unsendable import bound_counts, count_problem
 
 
@@ -80,7 +80,7 @@ def check(specs: Sequence[Path], *, by_themselves: bool = True) -> Findings:
             subjects += of_spec
             found += problems
     found += apply(OF_ALL, subjects)
-    return Findings(Suppressions().remaining(found))
+    return Findings(remaining(found))
 
 
 def of_subject(subject: Subject) -> list[Problem]:

@@ -3,9 +3,10 @@
 The functions take the scope of a graph, and a node or a port in it, so that they apply at any depth.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date
+from functools import cache
 from pathlib import Path
 
 from allranks.checks import Findings, Table, apply
@@ -13,7 +14,7 @@ from allranks.checks.plan import bindings, control_flow, data, launchers, settin
 from allranks.checks.plan.scope import Scope, of_plan
 from allranks.errors import Level, Problem
 from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Pipeline, Plan, StandIn, Step, Sweep
-from allranks.sdk.suppressions import Suppressions
+from allranks.sdk.suppressions import Ignored, ignores, of_file, remaining
 from allranks.sdk.yaml_lines import line_of, with_key_lines
 
 OF_GRAPHS: Table = ((bindings.graph_names, "name"),)
@@ -84,13 +85,13 @@ def findings(plan: Plan, *, here: bool = True, today: date | None = None) -> Fin
     here:  whether the plan will run on this machine, which must then be able to read the data
     today: the date for which to check whether sizes are retired
     """
-    scope, suppressions = of_plan(plan, here=here, today=today), Suppressions()
+    scope = of_plan(plan, here=here, today=today)
     of_inputs = (problem for port in plan.graph.inputs for problem in apply(OF_OWN_INPUTS, scope, None, port))
-    found = [*plan.findings, *of_inputs, *_check_graph(scope, suppressions), *apply(OF_PLANS, plan)]
+    found = [*plan.findings, *of_inputs, *_check_graph(scope, cache(of_file)), *apply(OF_PLANS, plan)]
     if any(each.code == "file-fails" and each.level is Level.MACHINE for each in plan.findings):
         # The skipped statements of the notebook may create the data.
         found = [replace(each, level=Level.MACHINE) if each.code == "missing-data" else each for each in found]
-    return Findings(settings.joined(suppressions.remaining(with_key_lines(found, plan.source))))
+    return Findings(settings.joined(remaining(with_key_lines(found, plan.source))))
 
 
 def of_keys(scope: Scope, step: Step) -> Iterator[Problem]:
@@ -98,30 +99,31 @@ def of_keys(scope: Scope, step: Step) -> Iterator[Problem]:
     return apply(OF_KEYS, scope, step)
 
 
-def _check_graph(scope: Scope, suppressions: Suppressions) -> Iterator[Problem]:
+def _check_graph(scope: Scope, ignored_in: Callable[[str], Ignored]) -> Iterator[Problem]:
+    """Yield the findings in a graph. ignored_in: returns what the comments of a component's file ignore"""
     yield from apply(OF_GRAPHS, scope)
     for node in scope.graph.nodes:
-        yield from _check_node(scope, node, suppressions)
+        yield from _check_node(scope, node, ignored_in)
     yield from apply(AFTER_NODES, scope)
     for output in scope.graph.outputs:
         yield from apply(OF_OUTPUTS, scope, None, output)
 
 
-def _check_node(scope: Scope, node: Node, suppressions: Suppressions) -> Iterator[Problem]:
+def _check_node(scope: Scope, node: Node, ignored_in: Callable[[str], Ignored]) -> Iterator[Problem]:
     """Yield the findings in a node at any depth."""
     if isinstance(node, (Condition, DoWhile, ParallelFor, Sweep)):
         yield from apply(OF_LOOPS[type(node)], scope, node)
         if not isinstance(node, Condition):
             supplied = control_flow.supplied(node) if isinstance(node, ParallelFor) else frozenset[str]()
             supplied = node.sampled if isinstance(node, Sweep) else supplied
-            yield from _check_node(replace(scope, supplied=supplied), node.body, suppressions)
+            yield from _check_node(replace(scope, supplied=supplied), node.body, ignored_in)
         return
     yield from apply(OF_NODES, scope, node)
     if isinstance(node, StandIn):
         yield from apply(OF_STAND_INS, scope, node)
     if isinstance(node, Step):
-        remaining = (each for each in of_keys(scope, node) if not _is_ignored_by_component(node, each, suppressions))
-        for problem in (*apply(OF_STEPS, scope, node), *remaining):
+        keys = (each for each in of_keys(scope, node) if not _is_ignored_by_component(node, each, ignored_in))
+        for problem in (*apply(OF_STEPS, scope, node), *keys):
             yield replace(problem, where=scope.key(node, problem.where))
     for port in node.inputs:
         yield from apply(OF_TEXTS, scope, node, port)
@@ -130,14 +132,10 @@ def _check_node(scope: Scope, node: Node, suppressions: Suppressions) -> Iterato
     for output in node.outputs:
         yield from apply(OF_OUTPUTS, scope, node, output)
     if isinstance(node, Pipeline):
-        yield from _check_graph(scope.within(node, f"{scope.path}{node.name}"), suppressions)
+        yield from _check_graph(scope.within(node, f"{scope.path}{node.name}"), ignored_in)
 
 
-def _is_ignored_by_component(step: Step, problem: Problem, suppressions: Suppressions) -> bool:
+def _is_ignored_by_component(step: Step, problem: Problem, ignored_in: Callable[[str], Ignored]) -> bool:
     """Return whether a comment in the component's file ignores a problem, by the line of its key."""
-    if not step.spec.endswith((".yaml", ".yml")):
-        return False
-    comments = suppressions.of(step.spec)
-    if not comments.everywhere and not comments.by_line:
-        return False
-    return comments.ignore(problem.rule, line_of(Path(step.spec), *problem.where.split(".")))
+    ignored = ignored_in(step.spec) if step.spec.endswith((".yaml", ".yml")) else {}
+    return bool(ignored) and ignores(ignored, problem.rule, line_of(Path(step.spec), *problem.where.split(".")))

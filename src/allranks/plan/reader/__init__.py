@@ -23,7 +23,7 @@ from allranks.sdk.paths import require_file, shown
 from allranks.sdk.python_file import PythonFile
 from allranks.sdk.python_job import DslFile, PythonJob
 from allranks.sdk.request import ComponentRequest, JobRequest
-from allranks.sdk.suppressions import Suppressions
+from allranks.sdk.suppressions import remaining
 from allranks.sdk.yaml_job import YamlFile
 from allranks.sdk.yaml_lines import with_key_lines
 
@@ -76,7 +76,7 @@ def _no_compute(job: JobRequest, source: str) -> tuple[Problem, ...]:
     where = f"key settings.default_compute{f' ({shown(source)})' if source else ''}"
     found = f"no compute is given for step{'s' if steps[1:] else ''} {', '.join(steps)}"
     problem = finding("no-compute", where, found, "a cluster, or serverless")
-    return Suppressions().remaining(with_key_lines([problem], source))
+    return remaining(with_key_lines([problem], source))
 
 
 def lookup_of(target: str, values: Mapping[str, str], registered: Registered | None) -> AssetLookup:

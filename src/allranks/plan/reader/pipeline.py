@@ -17,7 +17,7 @@ from allranks.plan.walk import is_within, with_steps
 from allranks.sdk.compilation import Locate, nowhere
 from allranks.sdk.paths import shown
 from allranks.sdk.request import ComponentRequest, JobRequest, NodeRequest, not_run, not_run_name
-from allranks.sdk.suppressions import Suppressions
+from allranks.sdk.suppressions import remaining
 from allranks.sdk.uploads import code_elsewhere
 from allranks.sdk.yaml_lines import with_key_lines
 
@@ -190,4 +190,4 @@ def _without_problems(plan: Plan, context: Context) -> Plan:
 
 
 def _remaining(context: Context, source: str) -> tuple[Problem, ...]:
-    return Suppressions().remaining(with_key_lines(context.problems, source))
+    return remaining(with_key_lines(context.problems, source))
