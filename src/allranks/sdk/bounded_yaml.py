@@ -21,6 +21,7 @@ MOST_BYTES = 16 << 20
 
 MOST_LEVELS = 100
 """Limit for nested lists and mappings. Azure ML's deepest schema has some ten levels."""
+_TOO_DEEP = "lists and mappings inside of each other", f"at most {MOST_LEVELS} levels"
 
 MOST_VALUES = 500_000
 """Limit for keys and values. A pipeline with 10,000 steps has 200,000."""
@@ -70,7 +71,7 @@ def check(text: str | bytes) -> None:
     except yaml.MarkedYAMLError as error:
         # The parser in C reads ahead of its events. That of PyYAML 6.0.4 has a limit of its own, 1,000 levels.
         if "nesting depth" in str(error.problem):
-            raise _too_deep(error.problem_mark) from None
+            raise _error(error.problem_mark, *_TOO_DEEP) from None
         raise
 
 
@@ -82,18 +83,18 @@ def _check(events: Iterable[yaml.Event]) -> None:
     begun: list[tuple[str | None, int]] = []
     for event in events:
         if isinstance(event, yaml.AliasEvent):
-            anchor = event.anchor or ""
+            anchor, mark = event.anchor or "", event.start_mark
             if any(anchor == other for other, _ in begun):
-                raise _error(event, f"*{anchor} is inside of &{anchor}: it contains itself", "values that end")
+                raise _error(mark, f"*{anchor} is inside of &{anchor}: it contains itself", "values that end")
             size = sizes.get(anchor, 1)  # the loader reports an unknown one
             count, repeated = count + size, repeated + size
             if repeated > MOST_REPEATED:
-                raise _error(event, f"aliases such as *{anchor} repeat values", f"at most {MOST_REPEATED:,} of them")
+                raise _error(mark, f"aliases such as *{anchor} repeat values", f"at most {MOST_REPEATED:,} of them")
         elif isinstance(event, yaml.CollectionStartEvent):
             begun.append((event.anchor, count))
             count += 1
             if len(begun) > MOST_LEVELS:
-                raise _too_deep(event.start_mark)
+                raise _error(event.start_mark, *_TOO_DEEP)
         elif isinstance(event, yaml.ScalarEvent):
             count += 1
             sizes[event.anchor or ""] = 1
@@ -101,7 +102,7 @@ def _check(events: Iterable[yaml.Event]) -> None:
             anchor_of, before = begun.pop()
             sizes[anchor_of or ""] = count - before
         if count > MOST_VALUES:
-            raise _error(event, "more keys and values than any pipeline has", f"at most {MOST_VALUES:,}")
+            raise _error(event.start_mark, "more keys and values than any pipeline has", f"at most {MOST_VALUES:,}")
 
 
 def problem(path: Path, error: Exception) -> Problem:
@@ -117,7 +118,7 @@ def problem(path: Path, error: Exception) -> Problem:
         return Problem(file, found, "a YAML file that can be read", "check its name and its permissions")
     mark = (error.problem_mark or error.context_mark) if isinstance(error, yaml.MarkedYAMLError) else None
     place = file if mark is None else f"{file}:{mark.line + 1}:{mark.column + 1}"
-    if mark is not None and mark.line >= (lines := _line_count(path)):
+    if mark is not None and mark.line >= (lines := len(path.read_bytes().splitlines())):
         place = f"{file}:{max(lines, 1)}"  # the end of the file
     if isinstance(error, UnboundedError):
         return Problem(place, str(error.problem), str(error.note), "write the values out, or reduce their number")
@@ -129,13 +130,6 @@ def problem(path: Path, error: Exception) -> Problem:
     return Problem(place, f"it is not YAML: {message}", "YAML", fix, code="invalid-yaml")
 
 
-def _line_count(path: Path) -> int:
-    try:
-        return len(path.read_bytes().splitlines())
-    except OSError:
-        return 1
-
-
 def read_values(path: Path) -> Any:
     """Return the values of a file. Raise InputError, with the line if it is known, if that fails."""
     try:
@@ -144,11 +138,5 @@ def read_values(path: Path) -> Any:
         raise InputError(problem(path, error)) from None
 
 
-def _too_deep(mark: Any) -> UnboundedError:
-    found, expected = "lists and mappings inside of each other", f"at most {MOST_LEVELS} levels"
-    return UnboundedError(problem=found, problem_mark=mark, note=expected)
-
-
-def _error(event: yaml.Event, found: str, expected: str) -> UnboundedError:
-    mark: Any = event.start_mark  # of the parser in C
+def _error(mark: Any, found: str, expected: str) -> UnboundedError:
     return UnboundedError(problem=found, problem_mark=mark, note=expected)

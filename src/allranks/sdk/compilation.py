@@ -62,9 +62,18 @@ def job_request(job: Any, source: str = "", locate: Locate = nowhere) -> JobRequ
     is_node = isinstance(job, (internals.Command, internals.Parallel, internals.Spark, internals.Sweep))
     name = _name(job, source) if is_pipeline or is_node else str(job.name or job.display_name or "")
     root: ComponentRequest | NodeRequest | str | None = None
+    of_pipeline: dict[str, Any] = {}
     with _cached_schemas():
         if is_pipeline:
             root = job.component if isinstance(job.component, str) else _component(job.component, "", locate)
+            without_compute = internals.validate_compute(job).error_messages  # keys: jobs.inner.jobs.train.compute
+            of_pipeline = {
+                "settings": {key: plain(getattr(job.settings, key)) for key in _SETTINGS},
+                "inputs": {key: _given(internals.data(port)) for key, port in flat(job.inputs)},
+                "outputs": _outputs(job),
+                "without_compute": tuple(".".join(key.split(".")[1:-1:2]) for key in without_compute),
+                "problems": tuple(internals.validate_first_and_last(job).error_messages.items()),
+            }
         elif is_node:
             root = _node(name, job, "", locate, alone=True)
     return JobRequest(
@@ -75,18 +84,9 @@ def job_request(job: Any, source: str = "", locate: Locate = nowhere) -> JobRequ
         experiment=str(job.experiment_name or ""),
         base=Path(job.base_path or "."),
         root=root,
-        settings={key: plain(getattr(job.settings, key)) for key in _SETTINGS} if is_pipeline else {},
-        inputs={key: _given(internals.data(port)) for key, port in flat(job.inputs)} if is_pipeline else {},
-        outputs=_outputs(job) if is_pipeline else {},
         dropped=dropped,
-        without_compute=_without_compute(job) if is_pipeline else (),
-        problems=tuple(internals.validate_first_and_last(job).error_messages.items()) if is_pipeline else (),
+        **of_pipeline,
     )
-
-
-def _without_compute(job: Any) -> tuple[str, ...]:
-    # Their keys are jobs.inner.jobs.train.compute.
-    return tuple(".".join(key.split(".")[1:-1:2]) for key in internals.validate_compute(job).error_messages)
 
 
 def component_request(component: Any, locate: Locate = nowhere) -> ComponentRequest:

@@ -1,13 +1,12 @@
 """Parse and locate paths: local paths become absolute, URIs and names of assets do not change."""
 
-import difflib
 import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, did_you_mean
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 
@@ -61,7 +60,8 @@ def require_file(path: Path, expected: str, suffixes: Sequence[str]) -> None:
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
-        fix = _similar(path)
+        others = [other.name for other in path.parent.iterdir()] if os.path.isdir(path.parent) else []
+        fix = did_you_mean(path.name, others)
         raise InputError(Problem(shown(path), "there is no such file", expected, fix)) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
@@ -72,13 +72,6 @@ def require_file(path: Path, expected: str, suffixes: Sequence[str]) -> None:
         raise InputError(Problem(shown(path), "it is a folder", expected, fix))
     if not os.path.isfile(path):
         raise InputError(Problem(shown(path), "it is not a regular file", expected))
-
-
-def _similar(path: Path) -> str:
-    if not os.path.isdir(path.parent):
-        return ""
-    similar = difflib.get_close_matches(path.name, [other.name for other in path.parent.iterdir()], n=1)
-    return f"did you mean {shown(path.parent / similar[0])}?" if similar else ""
 
 
 def project_folder(start: Path, name: str, fix: str) -> Path:

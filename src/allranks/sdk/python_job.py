@@ -3,14 +3,14 @@
 import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from allranks.contract.templating import PRIMITIVES, Primitive
 from allranks.errors import InputError, Level, Location, Problem, StepPlace
 from allranks.sdk import internals
-from allranks.sdk.entity_ports import flat, plain
+from allranks.sdk.entity_ports import flat, flat_definitions, plain
 from allranks.sdk.offline_values import Asset, Unknown
 from allranks.sdk.paths import shown
 from allranks.sdk.python_file import PythonFile
@@ -109,13 +109,10 @@ class DslFile(_OfFile):
 
 def _declared(inputs: Mapping[str, Any], has_type: Callable[[str], bool]) -> dict[str, str | None]:
     """Return the types of inputs by name; None for an input without a type. Inputs of groups have types."""
-    types: dict[str, str | None] = {}
-    for name, port in inputs.items():
-        if isinstance(port, internals.GroupInput):
-            types |= {inner: str(member.type) for inner, member in port.flatten(name).items()}
-        else:
-            types[name] = str(port.type) if port.type and has_type(name) else None
-    return types
+    return {
+        name: str(port.type) if port.type and (name not in inputs or has_type(name)) else None
+        for name, port in flat_definitions(inputs)
+    }
 
 
 def _is_annotated(parameter: inspect.Parameter | None) -> bool:
@@ -131,16 +128,15 @@ def _plain_type(parameter: inspect.Parameter) -> str | None:
 
 def refuse(job: Any, locate: Callable[[str], Location | None]) -> None:
     """Raise InputError if an input of the job, or of a node at any depth, has an unknown value."""
-    problems = [
-        Problem(f"input {name} of the pipeline", *_unknown_value_texts(value)) for name, value in _unknown_inputs(job)
-    ]
-    for path, node in _nodes(job, ""):
-        place = StepPlace(path, locate(path))
-        problems += [
-            Problem(place.key(f"inputs.{name}"), *_unknown_value_texts(value)) for name, value in _unknown_inputs(node)
-        ]
+    problems = []
+    for path, node in (("", job), *_nodes(job, "")):
+        for name, value in _unknown_inputs(node):
+            where = StepPlace(path, locate(path)).key(f"inputs.{name}") if path else f"input {name} of the pipeline"
+            found = f"it is {value}, which only a workspace knows"
+            expected, fix, code = "a value that is known before the run", "write the value", "unresolved-name"
+            problems.append(Problem(where, found, expected, fix, code, level=Level.MACHINE))
     if problems:
-        raise InputError.of(replace(each, code="unresolved-name", level=Level.MACHINE) for each in problems)
+        raise InputError.of(problems)
 
 
 def _nodes(pipeline: Any, prefix: str) -> Iterator[tuple[str, Any]]:
@@ -157,10 +153,6 @@ def _unknown_inputs(job: Any) -> Iterator[tuple[str, str]]:
         value = value.path if isinstance(value, internals.Input) else value
         if isinstance(value, Unknown) and not isinstance(value, Asset):
             yield name, value
-
-
-def _unknown_value_texts(value: str) -> tuple[str, str, str]:
-    return f"it is {value}, which only a workspace knows", "a value that is known before the run", "write the value"
 
 
 @dataclass(frozen=True)

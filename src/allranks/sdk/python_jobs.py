@@ -1,17 +1,16 @@
 """Select the job of a Python file or notebook, or read a job object."""
 
 import contextlib
-import difflib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from allranks.errors import InputError, Level, Problem
+from allranks.errors import InputError, Level, Problem, did_you_mean
 from allranks.sdk import internals, python_file
 from allranks.sdk.offline_client import Find, Workspace
 from allranks.sdk.paths import shown
@@ -41,7 +40,9 @@ def read(path: Path, name: str | None, find: Find | None = None) -> DslFile | Py
         if (made := _job_of_function(file, name, vars(file.module).get(name))) is not None:
             return made
         known = [*_defined(file, functions), *jobs]
-        raise InputError(_missing_problem(path, name, known, name in vars(file.module)), *file.cut_short)
+        found = f"{name} is not a pipeline" if name in vars(file.module) else f"there is no {name}"
+        expected = _EXPECTED + (f": {', '.join(known)}" if known else "")
+        raise InputError(Problem(shown(path), found, expected, did_you_mean(name, known)), *file.cut_short)
     choices = _choices(file, functions, jobs)
     if len(set(map(id, choices.values()))) > 1:
         raise InputError(_several_problem(path, choices), *file.cut_short)
@@ -73,22 +74,20 @@ def _opened(file: PythonFile, choices: Mapping[str, Any]) -> list[DslFile | Pyth
 
 def _choices(file: PythonFile, functions: dict[str, Any], jobs: dict[str, Any]) -> dict[str, Any]:
     """Return the preferred jobs of the file. Raise InputError if it has none."""
-    for choices in _by_preference(file, functions, jobs):
-        if choices:
-            return choices
+    names = {id(job): name for name, job in reversed(list(jobs.items()))}
+    by_preference = (
+        {names.get(id(job), f"job {place}"): job for place, job in enumerate(file.workspace.submitted, 1)},
+        {name: job for name, job in jobs.items() if isinstance(job, internals.PipelineJob)},
+        _without_nested(_defined(file, functions)),
+        _without_bases(jobs),
+    )
+    if choices := next(filter(None, by_preference), None):
+        return choices
     if file.warnings:
         raise InputError.of(replace(problem, level=Level.ERROR) for problem in file.warnings)
     makers = " or ".join(f"{shown(file.path)}:{maker}" for maker in _makers(file))
     fix = f"name a function that makes one: {makers}" if makers else _guard_fix(file.path)
     raise InputError(Problem(shown(file.path), "it has no pipeline", _EXPECTED, fix, code="no-pipeline"))
-
-
-def _by_preference(file: PythonFile, functions: dict[str, Any], jobs: dict[str, Any]) -> Iterable[dict[str, Any]]:
-    names = {id(job): name for name, job in reversed(list(jobs.items()))}
-    yield {names.get(id(job), f"job {place}"): job for place, job in enumerate(file.workspace.submitted, 1)}
-    yield {name: job for name, job in jobs.items() if isinstance(job, internals.PipelineJob)}
-    yield _without_nested(_defined(file, functions))
-    yield _without_bases(jobs)
 
 
 def _job_of_function(file: PythonFile, name: str, function: Any) -> DslFile | PythonJob | None:
@@ -187,13 +186,6 @@ def _several_problem(path: Path, choices: dict[str, Any]) -> Problem:
     fix = fix if named else "assign each to a variable of its own, and name one"
     found = f"it has {len(choices)} {noun}: {', '.join(choices)}"
     return Problem(shown(path), found, "one pipeline", fix, code="several-pipelines")
-
-
-def _missing_problem(path: Path, name: str, known: list[str], exists: bool) -> Problem:
-    found = f"{name} is not a pipeline" if exists else f"there is no {name}"
-    expected = _EXPECTED + (f": {', '.join(known)}" if known else "")
-    similar = difflib.get_close_matches(name, known, n=1)
-    return Problem(shown(path), found, expected, f"did you mean {shown(path)}:{similar[0]}?" if similar else "")
 
 
 def _guard_fix(path: Path) -> str:

@@ -11,8 +11,9 @@ from typing import Any
 import yaml
 
 from allranks.errors import InputError, Problem
-from allranks.sdk import bounded_yaml, internals, user_code, validation_errors, yaml_lines
+from allranks.sdk import bounded_yaml, internals, python_file, user_code, validation_errors, yaml_lines
 from allranks.sdk.paths import shown
+from allranks.sdk.session import entry
 from allranks.sdk.validation_errors import refused, unknown_distribution, unknown_key
 from allranks.sdk.yaml_lines import YamlText
 
@@ -100,21 +101,10 @@ def _import_file(file: Path) -> ModuleType:
     """Import a file with its folder importable, and restore sys.path and sys.modules."""
     name = f"{file.parent.name}_{file.stem}"
     specification = importlib.util.spec_from_file_location(name, file)
-    if specification is None:
-        raise ImportError(f"{file} is not a Python file")
+    assert specification is not None
     module = importlib.util.module_from_spec(specification)
-    before, path = set(sys.modules), list(sys.path)
-    sys.modules[name] = module
-    sys.path.insert(0, str(file.parent))
-    try:
+    with python_file.importable(file), entry(sys.modules, name, module):
         user_code.execute(file, module)
-    finally:
-        sys.path[:] = path
-        # Remove modules of this folder, because those of another component may have the same names.
-        for imported in set(sys.modules) - before:
-            source = getattr(sys.modules[imported], "__file__", None)
-            if source is not None and Path(source).resolve().is_relative_to(file.parent.resolve()):
-                del sys.modules[imported]
     return module
 
 

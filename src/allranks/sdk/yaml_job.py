@@ -101,15 +101,11 @@ class YamlFile:
         """Report misspelt keys, some of which the SDK ignores."""
         keys = list(validation_errors.misspelt(f"{_kind(self.text.tree, 'job')} job", self.text.tree))
         problems = [unknown_key(self.text.where(key), meant) for key, meant in keys]
-        if problems and self._loads(overrides):
-            return list(remaining(Rule.named("ignored-key").mark(problems)))
-        return problems
-
-    def _loads(self, overrides: list[dict[str, Any]]) -> bool:
         with contextlib.suppress(Exception):  # the SDK's errors have no common class
-            self._load(overrides)
-            return True
-        return False
+            if problems:
+                self._load(overrides)
+                return list(remaining(Rule.named("ignored-key").mark(problems)))
+        return problems
 
     def _override(self, name: str, kind: str, value: Primitive) -> dict[str, Any]:
         if kind in PRIMITIVES:

@@ -192,21 +192,12 @@ def with_key_lines(problems: Iterable[Problem], source: str) -> list[Problem]:
 
 
 def _with_key_lines(where: str, text: YamlText) -> str:
-    match, key = _PLACE.fullmatch(where), key_in(where, text)
-    root = f"jobs.{match['step'].replace('.', '.jobs.')}" if match and match["step"] and "jobs" in text.tree else ""
-    while key and key != root and key not in text.lines:
-        key = key.rpartition(".")[0]
-    if match is None or not key:
-        return where
-    line = text.lines.get(key)
-    return where if line is None else f"{where[: match.end('file')]}:{line})"
-
-
-def key_in(where: str, text: YamlText) -> str:
-    """Return the key of a file that the place of a message names, such as ``jobs.train.code``; "" if there is none."""
     match = _PLACE.fullmatch(where)
     if match is None or match["file"] != shown(text.path):
-        return ""
-    root = f"jobs.{match['step'].replace('.', '.jobs.')}." if match["step"] and "jobs" in text.tree else ""
-    keys = [f"{root}{section}{match['key']}" for section in ("", "trial.", "task.")]
-    return next((key for key in keys if key in text.lines), keys[0])
+        return where
+    root = f"jobs.{match['step'].replace('.', '.jobs.')}" if match["step"] and "jobs" in text.tree else ""
+    keys = [f"{root}.{section}{match['key']}".lstrip(".") for section in ("", "trial.", "task.")]
+    key = next((key for key in keys if key in text.lines), keys[0])
+    while key and key != root and key not in text.lines:
+        key = key.rpartition(".")[0]
+    return f"{where[: match.end('file')]}:{text.lines[key]})" if key in text.lines else where
