@@ -46,10 +46,10 @@ def hidden(plan: str) -> Hidden:
 
     Bindings are not masked, because they are not values.
     """
-    masked, search = _search(json.loads(plan))
-    if not search.values:
+    masked, values, known = _search(json.loads(plan))
+    if not values:
         return Hidden(plan, {}, frozenset())
-    return Hidden(json.dumps({**masked, HIDDEN: list(search.values)}), search.values, frozenset(search.known))
+    return Hidden(json.dumps({**masked, HIDDEN: list(values)}), values, frozenset(known))
 
 
 def shown(tree: Any) -> Any:
@@ -104,68 +104,52 @@ def _at(tree: Any, parts: list[str]) -> Any:
     return tree
 
 
-def _search(tree: Any) -> tuple[Any, _Search]:
-    search = _Search()
-    masked = search.masked(tree)
-    # The value of a variable may also occur in a command.
-    text = json.dumps(masked) if search.known else ""
-    if any(form in text for form in forms(frozenset(search.known))):
-        masked = search.without_known(masked)
-    return masked, search
+def _search(tree: Any) -> tuple[Any, dict[str, str], set[str]]:
+    """Return the tree without its secrets, the original texts by their pointers, and the secrets."""
+    values: dict[str, str] = {}
+    known: set[str] = set()
 
-
-class _Search:
-    """One pass over a plan, with the secrets found so far."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, str] = {}
-        self.known: set[str] = set()
-        self._place: list[str | int] = []
-
-    def masked(self, tree: Any) -> Any:
-        """Return the tree with its secrets masked."""
-        return self._visit(tree, self._mask, secret=False)
-
-    def without_known(self, tree: Any) -> Any:
-        """Return the tree without the secrets found so far."""
-        return self._visit(tree, self._remove_known, secret=False)
-
-    def _mask(self, text: str, secret: bool) -> str:
+    def mask(text: str, pointer: str, secret: bool) -> str:
         is_whole = secret and bool(text) and not (text.startswith("${{") and text.endswith("}}"))
         shown = MASK if is_whole else redact(text)
         if shown != text:
-            self.values[self._pointer()] = text
+            values[pointer] = text
             secrets = {*secrets_in(text), *((text,) if is_whole else ())}
-            self.known |= {each for each in secrets if len(each) >= SHORTEST}
+            known.update(each for each in secrets if len(each) >= SHORTEST)
         return shown
 
-    def _remove_known(self, text: str, secret: bool) -> str:  # noqa: ARG002
-        shown = redact(text, self.known)
+    def remove_known(text: str, pointer: str, _secret: bool) -> str:
+        shown = redact(text, known)
         if shown != text:
-            self.values.setdefault(self._pointer(), text)
+            values.setdefault(pointer, text)
         return shown
 
-    def _visit(self, value: Any, change: Callable[[str, bool], str], *, secret: bool) -> Any:
-        """Return the tree with its texts changed. secret: whether every text in it is a secret"""
-        if isinstance(value, str):
-            return change(value, secret)
-        if isinstance(value, list):
-            return [self._at(index, item, change, secret=secret) for index, item in enumerate(value)]
-        if not isinstance(value, dict):
-            return value
-        if self._place and self._place[-1] in _VARIABLES:
-            return {key: self._at(key, item, change, secret=is_secret_name(key)) for key, item in value.items()}
-        has_value = secret or (isinstance(value.get("name"), str) and is_secret_name(value["name"]))
-        return {
-            key: item if key in _STRUCTURE else self._at(key, item, change, secret=has_value and key in _VALUES)
-            for key, item in value.items()
-        }
+    masked = _changed(tree, mask)
+    # The value of a variable may also occur in a command.
+    text = json.dumps(masked) if known else ""
+    if any(form in text for form in forms(frozenset(known))):
+        masked = _changed(masked, remove_known)
+    return masked, values, known
 
-    def _at(self, key: str | int, item: Any, change: Callable[[str, bool], str], *, secret: bool) -> Any:
-        self._place.append(key)
-        result = self._visit(item, change, secret=secret)
-        self._place.pop()
-        return result
 
-    def _pointer(self) -> str:
-        return "".join(f"/{str(key).replace('~', '~0').replace('/', '~1')}" for key in self._place)
+def _changed(value: Any, change: Callable[[str, str, bool], str], pointer: str = "", secret: bool = False) -> Any:
+    """Return a tree with its texts changed.
+
+    change:  takes a text, its pointer, and whether all of it is a secret
+    pointer: of the tree
+    secret:  whether every text in it is a secret
+    """
+    if isinstance(value, str):
+        return change(value, pointer, secret)
+    if isinstance(value, list):
+        return [_changed(item, change, f"{pointer}/{index}", secret) for index, item in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    pointers = {key: f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}" for key in value}
+    if pointer.rpartition("/")[2] in _VARIABLES:
+        return {key: _changed(item, change, pointers[key], is_secret_name(key)) for key, item in value.items()}
+    has_value = secret or (isinstance(value.get("name"), str) and is_secret_name(value["name"]))
+    return {
+        key: item if key in _STRUCTURE else _changed(item, change, pointers[key], has_value and key in _VALUES)
+        for key, item in value.items()
+    }

@@ -216,24 +216,13 @@ def _converted(
 ) -> dict[str, tuple[str, Primitive]]:
     """Return the values with their types. Raise InputError for an unknown name or an invalid value."""
     declared = file.inputs()
-    problems = settings.unknown(values, declared)
-    if problems:
-        raise InputError.of(problems)
-    types = {name: declared[name] for name in values}
-    if None in types.values():
+    settings.refuse_unknown(values, declared)
+    types = {name: kind for name, kind in declared.items() if name in values and kind is not None}
+    if len(types) < len(values):
         root = job_request(file.build({})).root
         used = types_by_use(root.nodes) if isinstance(root, ComponentRequest) else {}
-        types = {name: kind or used.get(name) or _guessed(file, name, values[name]) for name, kind in types.items()}
-    converted: dict[str, tuple[str, Primitive]] = {}
-    for name, kind in types.items():
-        assert kind is not None
-        try:
-            converted[name] = (kind, settings.convert(values[name], kind))
-        except ValueError as error:
-            problems.append(settings.wrong(name, values[name], str(error)))
-    if problems:
-        raise InputError.of(problems)
-    return converted
+        types |= {name: used.get(name) or _guessed(file, name, values[name]) for name in values if name not in types}
+    return settings.converted(values, types)
 
 
 def _guessed(file: ComponentFile | DslFile | PythonJob | YamlFile, name: str, text: str) -> str:

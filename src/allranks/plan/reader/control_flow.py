@@ -2,20 +2,17 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from allranks.errors import Level, Problem, StepPlace
-from allranks.plan.graph import Condition, DoWhile, Item, Node, ParallelFor, Pipeline, StandIn, Step, Sweep
+from allranks.errors import Problem, StepPlace
+from allranks.plan.graph import Condition, DoWhile, Item, Node, ParallelFor, Pipeline, Step
 from allranks.plan.ports import PRIMITIVES, Literal, NodeOutput, Output, Path, Text, Value
 from allranks.plan.reader import step_ports
 from allranks.plan.reader.context import Context, integer, value_of
 from allranks.sdk.request import NodeRequest
-
-ReadBody = Callable[[], Node | None]
-"""Returns the body of a loop, or adds problems and returns None."""
 
 _NODE = re.compile(r"\$\{\{\s*parent\.jobs\.([\w\-]+)\s*}}")
 _PORT = re.compile(r"\$\{\{.*\.(?:inputs|outputs)\.([\w.\-]+)\s*}}")
@@ -35,8 +32,7 @@ def body_of(loop: NodeRequest) -> str:
 
 def with_loops_for_bodies(node: Node, loops: Mapping[str, str]) -> Node:
     """Return the node with its references to a loop's body replaced by references to the loop."""
-    renamed = _renamed(node, loops)
-    assert isinstance(renamed, (Step, Pipeline, Condition, DoWhile, ParallelFor, StandIn, Sweep))
+    renamed: Node = _renamed(node, loops)
     if isinstance(renamed, Condition):
         return replace(
             renamed,
@@ -90,10 +86,7 @@ def _block(block: Any) -> list[str | None]:
     return [match[1] if match else None for match in matches]
 
 
-def do_while(name: str, node: NodeRequest, context: Context, read_body: ReadBody) -> DoWhile | None:
-    body = _body(name, context, read_body)
-    if body is None:
-        return None
+def do_while(name: str, node: NodeRequest, body: Step | Pipeline, context: Context) -> DoWhile:
     feedback = tuple(
         (_port(output), _port(port))
         for output, ports in (node.body.get("mapping") or {}).items()
@@ -114,10 +107,7 @@ def do_while(name: str, node: NodeRequest, context: Context, read_body: ReadBody
     return DoWhile(name, replace(body, inputs=inputs, after=()), control, feedback, limit, location=place.location)
 
 
-def parallel_for(name: str, node: NodeRequest, context: Context, read_body: ReadBody) -> ParallelFor | None:
-    body = _body(name, context, read_body)
-    if body is None:
-        return None
+def parallel_for(name: str, node: NodeRequest, body: Step | Pipeline, context: Context) -> ParallelFor | None:
     place = context.place(name)
     # The values of all iterations are a JSON list of primitives, or a table of data.
     paths = {port.name: port.path for port in step_ports.outputs(node, None, context)}
@@ -134,19 +124,6 @@ def parallel_for(name: str, node: NodeRequest, context: Context, read_body: Read
         items = tuple(_resolved(item, body, place, context) for item in items)
     concurrency = integer(node.body.get("max_concurrency"), "max_concurrency", place, context)
     return ParallelFor(name, body, items, outputs, concurrency, location=place.location)
-
-
-def _body(name: str, context: Context, read_body: ReadBody) -> Step | Pipeline | None:
-    body = read_body()
-    if isinstance(body, StandIn):
-        found = f"{body.what or 'a node that a folder stands in for'} cannot be the body of a loop on this machine"
-        fix = f"let a folder stand in for the loop: --stand-in {context.path}{name}=FOLDER"
-        context.problems.append(
-            Problem(str(context.place(name)), found, "a command or a pipeline component", fix, level=Level.MACHINE)
-        )
-        return None
-    assert body is None or isinstance(body, (Step, Pipeline))
-    return body
 
 
 def _port(port: str) -> str:

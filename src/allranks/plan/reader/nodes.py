@@ -8,12 +8,12 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import Location, Problem
-from allranks.plan.graph import DoWhile, Graph, Node, ParallelFor, Pipeline, Plan, Step, Sweep
+from allranks.errors import Level, Location, Problem
+from allranks.plan.graph import DoWhile, Graph, Node, ParallelFor, Pipeline, Plan, StandIn, Step, Sweep
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, NodeOutput
 from allranks.plan.reader import command_step, control_flow, registered_component, stand_in, step_ports, sweep
 from allranks.plan.reader.context import Context, value_of
-from allranks.plan.reader.settings import guessed_type
+from allranks.plan.reader.settings import STAND_IN, guessed_type
 from allranks.plan.values import with_bound_artifacts
 from allranks.sdk.compilation import component_request, node_request
 from allranks.sdk.paths import shown
@@ -75,7 +75,7 @@ def read_node(name: str, node: NodeRequest, owner: ComponentRequest | None, cont
     if component is not None and (component.spec.get("properties") or {}).get("azureml.pipelines.dynamic"):
         special = "a @dynamic pipeline of mldesigner, which the service completes,"
     folder = stand_in.folder_of(name, context)
-    is_known = node.type in STEP_READERS or node.type in CONTROL_READERS
+    is_known = node.type in (*STEP_READERS, *LOOP_READERS, "if_else")
     is_import = node.type == "data_transfer" and node.body.get("task") != "copy_data"  # or an export
     runs_here = is_known and not special and not is_import
     if not runs_here or (folder is not None and node.type != "if_else"):
@@ -92,19 +92,33 @@ def read_node(name: str, node: NodeRequest, owner: ComponentRequest | None, cont
 
 
 def _read(name: str, node: NodeRequest, owner: ComponentRequest | None, context: Context) -> Node | None:
-    if node.type in CONTROL_READERS:
-        return CONTROL_READERS[node.type](name, node, owner, context)
+    if node.type == "if_else":
+        return control_flow.condition(name, node, context)
+    if node.type in LOOP_READERS:
+        body = _loop_body(name, node, owner, context)
+        return None if body is None else LOOP_READERS[node.type](name, node, body, context)
     component = registered_component.component_of(node, context.place(name), context)
     return None if component is None else STEP_READERS[node.type](name, node, component, context)
 
 
-def _loop_body(name: str, node: NodeRequest, owner: ComponentRequest | None, context: Context) -> Node | None:
+def _loop_body(
+    name: str, node: NodeRequest, owner: ComponentRequest | None, context: Context
+) -> Step | Pipeline | None:
+    """Return the body of a loop. Add problems and return None if it cannot be read."""
     body, nodes = control_flow.body_of(node), owner.nodes if owner is not None else {}
-    if body in nodes:
-        return read_node(body, nodes[body], owner, context)
-    found = f"{node.body.get('body')} is not a step of the pipeline"
-    context.problems.append(Problem(context.place(name).key("body"), found, "${{parent.jobs.NAME}}"))
-    return None
+    if body not in nodes:
+        found = f"{node.body.get('body')} is not a step of the pipeline"
+        context.problems.append(Problem(context.place(name).key("body"), found, "${{parent.jobs.NAME}}"))
+        return None
+    read = read_node(body, nodes[body], owner, context)
+    if isinstance(read, StandIn):
+        found = f"{read.what or 'a node that a folder stands in for'} cannot be the body of a loop on this machine"
+        expected = "a command or a pipeline component"
+        fix = f"let a folder stand in for the loop: {STAND_IN}{context.path}{name}=FOLDER"
+        context.problems.append(Problem(str(context.place(name)), found, expected, fix, level=Level.MACHINE))
+        return None
+    assert read is None or isinstance(read, (Step, Pipeline))
+    return read
 
 
 def _pipeline(name: str, node: NodeRequest, component: ComponentRequest, context: Context) -> Pipeline:
@@ -137,16 +151,11 @@ STEP_READERS: dict[str, Callable[[str, NodeRequest, ComponentRequest, Context], 
 }
 """Functions that read a node with a component, by its type."""
 
-CONTROL_READERS: dict[str, Callable[[str, NodeRequest, ComponentRequest | None, Context], Node | None]] = {
-    "if_else": lambda name, node, _, context: control_flow.condition(name, node, context),
-    "do_while": lambda name, node, owner, context: control_flow.do_while(
-        name, node, context, lambda: _loop_body(name, node, owner, context)
-    ),
-    "parallel_for": lambda name, node, owner, context: control_flow.parallel_for(
-        name, node, context, lambda: _loop_body(name, node, owner, context)
-    ),
+LOOP_READERS: dict[str, Callable[[str, NodeRequest, Step | Pipeline, Context], Node | None]] = {
+    "do_while": control_flow.do_while,
+    "parallel_for": control_flow.parallel_for,
 }
-"""Functions that read a control flow node, by its type."""
+"""Functions that read a loop with a body, by its type."""
 
 
 def _known_values(component: ComponentRequest, bound: tuple[Input, ...], context: Context) -> dict[str, Any]:

@@ -30,14 +30,29 @@ def split(values: Mapping[str, str]) -> tuple[dict[str, str], dict[str, Path]]:
     return inputs, {name.removeprefix(STAND_IN): Path(values[name]) for name in values if name not in inputs}
 
 
-def unknown(settings: Mapping[str, str], names: Iterable[str]) -> list[Problem]:
-    """Return a problem for each setting without an input of that name."""
+def refuse_unknown(texts: Mapping[str, str], names: Iterable[str]) -> None:
+    """Raise InputError if a value has a name that no input has."""
     known, problems = list(names), []
     expected = "one of the pipeline's inputs: " + ", ".join(known) if known else "nothing: the pipeline has no inputs"
-    for name in (name for name in settings if name not in known):
+    for name in (name for name in texts if name not in known):
         found, fix = f"the pipeline has no input {name}", did_you_mean(name, known, "remove it, or declare the input")
         problems.append(Problem(f"input {name}", found, expected, fix, code="unknown-input"))
-    return problems
+    if problems:
+        raise InputError.of(problems)
+
+
+def converted(texts: Mapping[str, str], types: Mapping[str, str]) -> dict[str, tuple[str, Primitive]]:
+    """Return the types and the values of texts, by name. Raise InputError for invalid values."""
+    values: dict[str, tuple[str, Primitive]] = {}
+    problems = []
+    for name, text in texts.items():
+        try:
+            values[name] = types[name], convert(text, types[name])
+        except ValueError as error:
+            problems.append(wrong(name, text, str(error)))
+    if problems:
+        raise InputError.of(problems)
+    return values
 
 
 def convert(text: str, type_name: str) -> Primitive:
@@ -84,20 +99,11 @@ def widened(type_name: str, text: str) -> str:
 
 def with_inputs(plan: Plan, texts: Mapping[str, str]) -> Plan:
     """Return the plan with new values of its inputs. Raise InputError for an unknown name or an invalid value."""
-    ports = plan.graph.input_by_name
-    problems = unknown(texts, ports)
-    values: dict[str, Value] = {}
-    for name, text in texts.items():
-        if name not in ports:
-            continue
-        try:
-            value = convert(text, ports[name].type)
-        except ValueError as error:
-            problems.append(wrong(name, text, str(error)))
-        else:
-            values[name] = Literal(value) if ports[name].type in PRIMITIVES else DataPath(str(value))
-    if problems:
-        raise InputError.of(problems)
+    refuse_unknown(texts, plan.graph.input_by_name)
+    values: dict[str, Value] = {
+        name: Literal(value) if kind in PRIMITIVES else DataPath(str(value))
+        for name, (kind, value) in converted(texts, {port.name: port.type for port in plan.graph.inputs}).items()
+    }
     inputs = tuple(replace(port, value=values.get(port.name, port.value)) for port in plan.graph.inputs)
     return replace(plan, graph=replace(plan.graph, inputs=inputs))
 

@@ -11,10 +11,9 @@ from allranks.plan.graph import Node, StandIn
 from allranks.plan.ports import FILE_TYPES, Input, NodeOutput, Output, references
 from allranks.plan.reader import step_ports
 from allranks.plan.reader.context import Context
+from allranks.plan.reader.settings import STAND_IN
 from allranks.sdk.paths import shown
 from allranks.sdk.request import ComponentRequest, NodeRequest
-
-OPTION = "--stand-in"
 
 
 def folder_of(name: str, context: Context) -> Path | None:
@@ -70,7 +69,7 @@ def _complete(node: StandIn, nodes: Iterable[Node], context: Context) -> StandIn
     if missing or not is_there:
         found = f"{shown(folder)} {f'has no {names}' if is_there else 'does not exist'}"
         expected = f"a folder with an entry for each output: {', '.join(located)}" if located else "a folder"
-        where = f"{OPTION} {context.path}{node.name}"
+        where = f"{STAND_IN}{context.path}{node.name}"
         context.problems.append(Problem(where, found, expected, "correct the folder, or add what is missing"))
     return replace(node, outputs=tuple(replace(output, path=str(located[output.name] or folder)) for output in outputs))
 
@@ -99,4 +98,4 @@ def unknown(lookup: AssetLookup) -> Iterator[Problem]:
         if path not in lookup.stood_in:
             known = sorted(lookup.stood_in)
             expected = f"one of {', '.join(known)}" if known else "a pipeline, not a single job"
-            yield Problem(f"{OPTION} {path}", f"there is no step {path}", expected, did_you_mean(path, known))
+            yield Problem(f"{STAND_IN}{path}", f"there is no step {path}", expected, did_you_mean(path, known))
