@@ -27,9 +27,9 @@ def page() -> str:
 
 def table() -> str:
     lines = [_line(COLUMNS), "|" + "---|" * len(COLUMNS)]
-    for group in groups(find_components(PROJECT / "components")):
-        lines.append(_line((f"**{group.name}**", *[""] * (len(COLUMNS) - 1))))
-        lines += [_line(_row(component)) for component in group.components]
+    for group, members in groups(find_components(PROJECT / "components")).items():
+        lines.append(_line((f"**{group}**", *[""] * (len(COLUMNS) - 1))))
+        lines += [_line(_row(component)) for component in members]
     return "\n".join(lines)
 
 
@@ -38,7 +38,7 @@ def strategies() -> str:
     columns = ("component", "environment", "launch", *LIBRARIES)
     lines = [_line(columns), "|" + "---|" * len(columns)]
     for component in find_components(PROJECT / "components"):
-        offered = next((port.enum for port in component.inputs if port.name == STRATEGY), ())
+        offered = next((port.enum or () for port in component.inputs if port.name == STRATEGY), ())
         if offered:
             cells = ("yes" if name in offered else "-" for name in LIBRARIES)
             environment = component.environment.removeprefix("allranks-")

@@ -122,7 +122,7 @@ def test_a_manifest_does_not_lead_out_of_the_folder(project: Path, tmp_path: Pat
     from allranks.catalog.stamps import of_file
 
     manifest = json.loads((target / MANIFEST).read_text())
-    manifest["files"]["../victim.txt"] = [of_file(victim)]
+    manifest["files"]["../victim.txt"] = of_file(victim)
     (target / MANIFEST).write_text(json.dumps(manifest))
     with pytest.raises(InputError, match="it is outside of the folder"):
         exported(project, target)

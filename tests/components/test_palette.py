@@ -91,7 +91,7 @@ def test_ports_are_drawn_on_the_card_and_optional_ones_are_told_apart() -> None:
 def test_components_are_grouped_by_their_tag() -> None:
     found = groups([info("b", tags={"task": "own-script"}), info("a", tags={"task": "own-script"}),
                     info("c", tags={"category": "data"}), info("d", tags={})])  # fmt: skip
-    assert [(group.name, [each.name for each in group.components]) for group in found] == [
+    assert [(group, [each.name for each in members]) for group, members in found.items()] == [
         ("Data", ["c"]),
         ("Own script", ["a", "b"]),
         ("Others", ["d"]),

@@ -19,7 +19,12 @@ FALSE = frozenset({"false", "no", "off", "f", "n", "0"})
 
 @dataclass(frozen=True)
 class Port:
-    """An input or an output. The fields after `optional` only apply to numbers, strings and booleans."""
+    """An input or an output. The fields after `optional` only apply to numbers, strings and booleans.
+
+    In a port as a spec declares it, values have their YAML or Python type: `default: "3"` is a string.
+
+    default, minimum, maximum, enum: None if the spec does not set it
+    """
 
     name: str
     type: str
@@ -28,44 +33,29 @@ class Port:
     default: Any = None
     minimum: float | None = None
     maximum: float | None = None
-    enum: Any = ()
-
-
-@dataclass(frozen=True)
-class PortSpec(Port):
-    """A port as a spec declares it. Values have their YAML or Python type: `default: "3"` is a string.
-
-    default, minimum, maximum, enum: None if the spec does not set it
-    """
-
     enum: Any = None
-
-    @property
-    def is_optional(self) -> bool:
-        return str(self.optional).lower() in TRUE
 
 
 def input_ports(component: Any) -> tuple[Port, ...]:
     """Return the inputs of azure-ai-ml's component."""
-    return tuple(_input_port(name, port) for name, port in component.inputs.items())
+    return tuple(
+        Port(
+            name=name,
+            type=port.type,
+            description=port.description or "",
+            optional=port.optional is True,
+            default=_typed(port.type, port.default),
+            minimum=None if port.min is None else float(port.min),
+            maximum=None if port.max is None else float(port.max),
+            enum=tuple(port.enum) if port.enum else None,
+        )
+        for name, port in component.inputs.items()
+    )
 
 
 def output_ports(component: Any) -> tuple[Port, ...]:
     """Return the outputs of azure-ai-ml's component."""
     return tuple(Port(name, port.type, port.description or "") for name, port in component.outputs.items())
-
-
-def _input_port(name: str, port: Any) -> Port:
-    return Port(
-        name=name,
-        type=port.type,
-        description=port.description or "",
-        optional=port.optional is True,
-        default=_typed(port.type, port.default),
-        minimum=_number(port.min),
-        maximum=_number(port.max),
-        enum=tuple(port.enum or ()),
-    )
 
 
 def _typed(kind: str, value: Any) -> str | int | float | bool | None:
@@ -79,17 +69,13 @@ def _typed(kind: str, value: Any) -> str | int | float | bool | None:
     return str(value).lower() == "true" if kind == "boolean" else str(value)
 
 
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
-
-
-def port_specs(section: Any) -> Iterator[PortSpec]:
+def port_specs(section: Any) -> Iterator[Port]:
     """Yield the ports of a section of a spec, inputs or outputs."""
     if not isinstance(section, dict):
         return
     for name, port in section.items():
         port = port if isinstance(port, dict) else {"type": port}
-        yield PortSpec(
+        yield Port(
             name=str(name),
             type=str(port.get("type") or ""),
             description=str(port.get("description") or "").strip(),
@@ -101,7 +87,7 @@ def port_specs(section: Any) -> Iterator[PortSpec]:
         )
 
 
-def rank(port: PortSpec) -> int:
+def rank(port: Port) -> int:
     """Return the position of an input's group: required data, optional data, parameters without a default, other
     parameters. The designer draws data on the card's edge and parameters as a form, in this order."""
     if port.type in DATA:

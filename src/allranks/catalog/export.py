@@ -48,24 +48,21 @@ def export(releases: Sequence[Release], staged: Path, target: Path, registry: st
     existing = {name: stamps.of_file(target / name) for name in {*before, *incoming} if (target / name).is_file()}
     _refuse(target, incoming, before, existing)
     target.mkdir(parents=True, exist_ok=True)
-    # Until the end the manifest lists old and new digests, so that an interrupted export can be repeated.
-    _write_manifest(
-        target, {name: [*before.get(name, []), *filter(None, [incoming.get(name)])] for name in {*before, *incoming}}
-    )
+    _write_manifest(target, {**incoming, **before})  # so that an interrupted export can be repeated
     written = [name for name, digest in sorted(incoming.items()) if existing.get(name) != digest]
     for name in written:
         _copy(staged / name, target / name)
     removed = sorted(name for name in before if name not in incoming and name in existing)
     for name in removed:
         (target / name).unlink()
-        _remove_empty(target, (target / name).parent)
-    _write_manifest(target, {name: [digest] for name, digest in incoming.items()})
+        with contextlib.suppress(OSError):
+            os.removedirs((target / name).parent)  # those that are empty
+    _write_manifest(target, incoming)
     return Exported(tuple(written), tuple(removed), tuple(sorted({*incoming} - {*written})))
 
 
-def _manifest(target: Path) -> dict[str, list[str]]:
-    """Return the exported files, each with the digests that it may have. Raise InputError if the folder is not an
-    export."""
+def _manifest(target: Path) -> dict[str, str]:
+    """Return the exported files with their digests. Raise InputError if the folder is not an export."""
     if not target.exists():
         return {}
     fix = "use an empty folder, or the folder of an earlier export"
@@ -75,7 +72,7 @@ def _manifest(target: Path) -> dict[str, list[str]]:
         return {}
     try:
         recorded = json.loads((target / MANIFEST).read_text(encoding="utf-8"))["files"]
-        return {str(name): [str(digest) for digest in digests] for name, digests in recorded.items()}
+        return {str(name): str(digest) for name, digest in recorded.items()}
     except FileNotFoundError:
         found = f"it is not empty, and has no {MANIFEST}"
         raise InputError(Problem(str(target), found, "an empty folder, or an earlier export", fix)) from None
@@ -83,13 +80,11 @@ def _manifest(target: Path) -> dict[str, list[str]]:
         raise InputError(Problem(str(target / MANIFEST), "it cannot be read", "an export's manifest", fix)) from None
 
 
-def _refuse(
-    target: Path, incoming: Mapping[str, str], before: Mapping[str, list[str]], existing: Mapping[str, str]
-) -> None:
+def _refuse(target: Path, incoming: Mapping[str, str], before: Mapping[str, str], existing: Mapping[str, str]) -> None:
     """Raise InputError for files that an export must not overwrite or remove."""
     problems = []
     for name, digest in sorted(existing.items()):
-        if digest in (*before.get(name, ()), incoming.get(name)):
+        if digest in (before.get(name), incoming.get(name)):
             continue
         found = "it was changed since it was exported" if name in before else "it was not written by an export"
         fix = "move it elsewhere, or remove it"
@@ -113,14 +108,7 @@ def _copy(source: Path, target: Path) -> None:
     os.replace(partial, target)
 
 
-def _remove_empty(root: Path, folder: Path) -> None:
-    with contextlib.suppress(OSError):
-        while folder != root:
-            folder.rmdir()
-            folder = folder.parent
-
-
-def _write_manifest(target: Path, files: Mapping[str, list[str]]) -> None:
+def _write_manifest(target: Path, files: Mapping[str, str]) -> None:
     write_file(target / MANIFEST, json.dumps({"files": files}, indent=1, sort_keys=True) + "\n")
 
 
@@ -143,23 +131,12 @@ def _script(releases: Sequence[Release], registry: str) -> str:
 
 
 def _readme(releases: Sequence[Release], registry: str) -> str:
-    rows = [f"| {each.kind} | `{each.name}` | `{each.version}` | `{each.yaml.as_posix()}` |" for each in releases]
+    rows = [f"| {each.kind} | `{each.name}` | `{each.version}` | `{each.yaml.as_posix()}` |\n" for each in releases]
     where = f" of the registry {registry}" if registry else ""
-    introduction = (
+    return (
+        "# Components for Azure ML\n\n"
         f"Written by `allranks register --to`. Each folder loads by itself. `./{SCRIPT}` registers them in this order, "
-        f"environments first, since components name the environments{where} by their versions:"
-    )
-    return "\n".join(
-        [
-            "# Components for Azure ML",
-            "",
-            introduction,
-            "",
-            "| | name | version | file |",
-            "|---|---|---|---|",
-            *rows,
-            "",
-            "A version ends in a digest of the content: the same content has the same version.",
-            "",
-        ]
+        f"environments first, since components name the environments{where} by their versions:\n\n"
+        f"| | name | version | file |\n|---|---|---|---|\n{''.join(rows)}\n"
+        "A version ends in a digest of the content: the same content has the same version.\n"
     )

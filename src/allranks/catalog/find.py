@@ -20,9 +20,6 @@ from allranks.text import number
 FOLDER = "components"
 """The folder of a project that contains a folder for each component, at any depth."""
 
-GROUPS = ("task", "category")
-"""Tags by which the palette groups components. A component's first one is used."""
-
 
 @dataclass(frozen=True)
 class ComponentInfo:
@@ -136,11 +133,6 @@ def run_target(job: str) -> str:
         expected = "a file with a pipeline or a job, or the name of a component"
         raise InputError(Problem(job, "neither a file nor a component has this name", expected, fix))
     return str(specs[job])
-
-
-def group_of(tags: Mapping[str, str]) -> str:
-    """Return the palette group of a component with these tags; "" if there is none."""
-    return next((str(tags[key]) for key in GROUPS if tags.get(key)), "")
 
 
 def bounds(port: Port) -> str:

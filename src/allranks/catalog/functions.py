@@ -143,7 +143,7 @@ def _wrong(port: Port, value: Any, where: str, fix: str) -> Iterator[Problem]:
     elif not isinstance(value, (str, int, float)):
         yield Problem(where, repr(value), f"a value of type {port.type}", fix)
     elif "${{" not in str(value):
-        declared = Input(port.name, port.type, None, "", port.optional, port.minimum, port.maximum, port.enum)
+        declared = Input(port.name, port.type, None, "", port.optional, port.minimum, port.maximum, port.enum or ())
         # Without its rule, because comments only suppress findings of a check.
         yield from (replace(problem, rule="", ignorable=False) for problem in wrong(where, declared, value, fix))
 

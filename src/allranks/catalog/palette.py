@@ -1,37 +1,26 @@
 """Render the palette: one self-contained HTML file with a card and a form for each component."""
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import NamedTuple
 
 from allranks.catalog.declared_ports import DATA
-from allranks.catalog.find import GROUPS, ComponentInfo, bounds, group_of
+from allranks.catalog.find import ComponentInfo, bounds
 from allranks.history.page import html_page
-from allranks.workspace import write_file
 
+GROUPS = ("task", "category")
+"""Tags by which the palette groups components. A component's first one is used."""
 OTHERS = "Others"
 
 
-class Group(NamedTuple):
-    """The components of one group."""
-
-    name: str
-    components: tuple[ComponentInfo, ...]
-
-
-def groups(components: Sequence[ComponentInfo]) -> tuple[Group, ...]:
-    """Return the groups of the components, sorted by name. Those without a group tag are last."""
+def groups(components: Sequence[ComponentInfo]) -> dict[str, list[ComponentInfo]]:
+    """Return the components by group, sorted by name. Those without a group tag are last."""
     by_tag: dict[str, list[ComponentInfo]] = {}
-    for component in components:
-        tag = group_of(component.tags).replace("-", " ").strip()
-        by_tag.setdefault(tag[:1].upper() + tag[1:], []).append(component)
-    names = sorted(filter(None, by_tag)) + ([""] if "" in by_tag else [])
-    return tuple(
-        Group(name or OTHERS, tuple(sorted(by_tag[name], key=lambda each: each.display_name))) for name in names
-    )
+    for component in sorted(components, key=lambda each: each.display_name):
+        tag = next((component.tags[key] for key in GROUPS if component.tags.get(key)), "").replace("-", " ").strip()
+        by_tag.setdefault(tag[:1].upper() + tag[1:] or OTHERS, []).append(component)
+    return dict(sorted(by_tag.items(), key=lambda group: (group[0] == OTHERS, group[0])))
 
 
-def palette(components: Sequence[ComponentInfo], title: str = "Components") -> str:
+def palette(components: Sequence[ComponentInfo]) -> str:
     """Return the page as text. The same components give the same page."""
     environment = html_page.templates("allranks.catalog")
     environment.globals.update(layout=layout, bounds=bounds, plain=_plain, DATA=DATA, GROUPS=GROUPS)
@@ -40,15 +29,10 @@ def palette(components: Sequence[ComponentInfo], title: str = "Components") -> s
         "palette.html",
         "palette.css",
         ["palette.js"],
-        title=title,
+        title="Components",
         groups=groups(components),
         count=len(components),
     )
-
-
-def write_palette(components: Sequence[ComponentInfo], path: Path) -> None:
-    """Write the page. Raise OSError if the file cannot be written."""
-    write_file(path, palette(components))
 
 
 def layout(component: ComponentInfo) -> str:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -27,40 +26,33 @@ _ARGUMENT = re.compile(r"""^ARG (\w+)=["']?([^"'\s]*)""", re.MULTILINE)
 _FROM = re.compile(r"^FROM .*$", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Engine:
-    """A program that builds images. name: one of ENGINES; path: the executable"""
-
-    name: str
-    path: str
-
-
-def engine(name: str | None = None) -> Engine:
-    """Return the engine of that name, or the first one that is installed. Raise InputError if there is none."""
+def engine(name: str | None = None) -> Path:
+    """Return the executable of an engine, by default of the first one that is installed. Raise InputError if there is
+    none. name: one of ENGINES"""
     # Docker's client cannot build without a daemon.
     has_daemon = bool(os.environ.get("DOCKER_HOST")) or Path("/var/run/docker.sock").exists()
     for candidate in (name,) if name else ENGINES:
         path = shutil.which(candidate)
         if path and (candidate != "docker" or name or has_daemon):
-            return Engine(candidate, path)
+            return Path(path)
     found = f"no {name}" if name else f"none of {', '.join(ENGINES)} on this machine"
     fix = f"on Debian or Ubuntu: apt-get install {ENGINES.get(name or '', 'buildah')}"
     raise InputError(Problem("building and running images", found, f"one of {', '.join(ENGINES)}", fix))
 
 
-def build_command(engine: Engine, folder: Path, dockerfile: str, tag: str, options: Sequence[str]) -> list[str]:
+def build_command(engine: Path, folder: Path, dockerfile: str, tag: str, options: Sequence[str]) -> list[str]:
     """Return the command that builds a folder and tags the image. dockerfile: its path in the folder"""
     verbs = {
-        "buildah": [engine.path, "bud", "--isolation", "chroot", "--layers"],
+        "buildah": [str(engine), "bud", "--isolation", "chroot", "--layers"],
         # Without BuildKit, Docker also builds stages that the last one does not need.
-        "docker": ["env", "DOCKER_BUILDKIT=1", engine.path, "build"],
+        "docker": ["env", "DOCKER_BUILDKIT=1", str(engine), "build"],
     }
-    verb = verbs.get(engine.name, [engine.path, "build"])
+    verb = verbs.get(engine.name, [str(engine), "build"])
     return [*verb, "--file", str(folder / dockerfile), "--tag", tag, *options, str(folder)]
 
 
 def build(
-    folder: Path, engine: Engine, tag: str, base_image: str | None, given: Mapping[str, str], options: Sequence[str]
+    folder: Path, engine: Path, tag: str, base_image: str | None, given: Mapping[str, str], options: Sequence[str]
 ) -> int:
     """Build the image of an environment's folder. The engine prints to this process's streams. Return its exit code.
 
@@ -111,7 +103,7 @@ SECONDS = 900
 _CODE, _EXPECTATIONS = "/verify/code", "/verify/wanted"
 
 
-def verify(image: str, wanted: dict[str, Any], engine: Engine, code: Path, options: Sequence[str]) -> int:
+def verify(image: str, wanted: dict[str, Any], engine: Path, code: Path, options: Sequence[str]) -> int:
     """Run the program of the component verify_environment in an image and print its output. Return its exit code: 1 if
     a check fails.
 
@@ -128,12 +120,12 @@ def verify(image: str, wanted: dict[str, Any], engine: Engine, code: Path, optio
         volumes = [f"--volume={code}:{_CODE}:ro", f"--volume={folder}:{_EXPECTATIONS}:ro"]
         program = ["python3", f"{_CODE}/verify.py", f"{_EXPECTATIONS}/expectations.json", *options]
         if engine.name != "buildah":
-            run = [engine.path, "run", "--rm", "--pull=never", "--entrypoint=", *volumes, image, *program]
+            run = [str(engine), "run", "--rm", "--pull=never", "--entrypoint=", *volumes, image, *program]
             completed = _output(run)
-        elif (completed := _output([engine.path, "from", "--pull-never", image])).returncode == 0:
+        elif (completed := _output([str(engine), "from", "--pull-never", image])).returncode == 0:
             container = completed.stdout.strip()
-            completed = _output([engine.path, "run", "--isolation", "chroot", *volumes, container, "--", *program])
-            _output([engine.path, "rm", container])
+            completed = _output([str(engine), "run", "--isolation", "chroot", *volumes, container, "--", *program])
+            _output([str(engine), "rm", container])
     if completed.returncode in (0, 1) and completed.stdout:
         sys.stdout.write(completed.stdout)
         return completed.returncode

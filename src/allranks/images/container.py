@@ -82,9 +82,9 @@ def make(environment: Environment, packages: Packages, folder: Path, where: str,
         own = Path(environment.folder, environment.dockerfile or DOCKERFILE) if environment.folder else file
         raise _failed(where, own, lines)
     if not has_output:
-        container = _output([engine.path, "create", tag, "sh"], where).strip()
-        _output([engine.path, "export", "--output", str(archive), container], where)
-        _output([engine.path, "rm", container], where)
+        container = _output([str(engine), "create", tag, "sh"], where).strip()
+        _output([str(engine), "export", "--output", str(archive), container], where)
+        _output([str(engine), "rm", container], where)
     (folder / rootfs.IMAGE).write_text(json.dumps(_variables(engine, tag, where)), encoding="utf-8")
     report("unpacking the image")
     # Only root can make devices, and an instance uses those of this machine. An ordinary user is root in an instance.
@@ -115,10 +115,10 @@ def _write_context(environment: Environment, packages: Packages, folder: Path) -
     return DOCKERFILE, []
 
 
-def _variables(engine: build.Engine, tag: str, where: str) -> list[str]:
+def _variables(engine: Path, tag: str, where: str) -> list[str]:
     """Return the environment variables of an image, as NAME=VALUE."""
     verb = ["inspect", "--type", "image"] if engine.name == "buildah" else ["image", "inspect"]
-    found = json.loads(_output([engine.path, *verb, tag], where))
+    found = json.loads(_output([str(engine), *verb, tag], where))
     config = found["OCIv1"]["config"] if engine.name == "buildah" else found[0]["Config"]
     return config.get("Env") or []
 

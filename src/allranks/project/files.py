@@ -3,7 +3,7 @@
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,21 +33,21 @@ def create(folder: Path, contents: Mapping[str, bytes]) -> Created:
     contents: of the files by name, such as those of `template`
 
     Existing files are never changed. Raise InputError, without writing anything, if a file exists with other content.
-    If writing fails, the written files are removed.
+    If writing fails, it can be repeated.
     """
     problems = [problem for name in contents if (problem := _conflict(folder, name, contents[name]))]
     if problems:
         raise InputError.of(problems)
     missing = {name: content for name, content in contents.items() if not (folder / name).exists()}
-    undo = contextlib.ExitStack()
-    try:
-        for name, content in missing.items():
-            _write(folder / name, content, undo)
-    except OSError as error:
-        undo.close()
-        reason = error.strerror or str(error)
-        place = str(error.filename or folder)
-        raise InputError(Problem(place, reason, "a folder that can be written", "name another folder")) from None
+    for name, content in missing.items():
+        try:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                (folder / name).unlink()  # it may be incomplete
+            place, reason = str(error.filename or folder), error.strerror or str(error)
+            raise InputError(Problem(place, reason, "a folder that can be written", "name another folder")) from None
     return Created(tuple(missing), tuple(name for name in contents if name not in missing))
 
 
@@ -97,22 +97,6 @@ def _conflict(folder: Path, name: str, content: bytes) -> Problem | None:
     except OSError as error:
         return Problem(str(path), f"it cannot be read: {error.strerror}", "a file of the new project", fix)
     return Problem(str(path), "a file with other content, which is not overwritten", "no such file", fix)
-
-
-def _write(path: Path, content: bytes, undo: contextlib.ExitStack) -> None:
-    """Write a new file and its folders. undo: receives the functions that remove them"""
-    for parent in reversed([path.parent, *path.parent.parents]):
-        if not parent.exists():
-            parent.mkdir()
-            undo.callback(_try, parent.rmdir)
-    with open(path, "xb") as file:
-        undo.callback(_try, path.unlink)
-        file.write(content)
-
-
-def _try(remove: Callable[[], None]) -> None:
-    with contextlib.suppress(OSError):
-        remove()
 
 
 def copy_components(names: Iterable[str], project: Path) -> tuple[Path, ...]:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from allranks.catalog.declared_ports import DATA, FALSE, NUMBERS, PARAMETERS, TRUE, PortSpec
+from allranks.catalog.declared_ports import DATA, FALSE, NUMBERS, PARAMETERS, TRUE, Port
 from allranks.checks.component.subject import Subject
 from allranks.contract.templating import EXPECTED
 from allranks.errors import Problem, did_you_mean, finding
@@ -95,7 +95,7 @@ def variables(subject: Subject) -> Iterator[Problem]:
 
 
 def optional_uses(subject: Subject) -> Iterator[Problem]:
-    optional = {port.name for port in subject.inputs if port.is_optional and port.default is None}
+    optional = {port.name for port in subject.inputs if str(port.optional).lower() in TRUE and port.default is None}
     for use in dict.fromkeys(subject.uses):
         if use.kind == "inputs" and use.name in optional and not use.optional:
             found = f"the optional input {use.name} is outside of $[[ ]]"
@@ -190,7 +190,7 @@ def _fits(value: Any, kind: str) -> bool:
     return isinstance(value, _PYTHON[kind]) and not (isinstance(value, float) and math.isnan(value))
 
 
-def _outside(port: PortSpec) -> str:
+def _outside(port: Port) -> str:
     """Return the bound that the default exceeds, for messages; "" if it is inside of the range."""
     if port.type not in NUMBERS:
         return ""

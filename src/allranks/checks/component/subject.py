@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from allranks.catalog.declared_ports import PortSpec, port_specs
+from allranks.catalog.declared_ports import Port, port_specs
 from allranks.catalog.find import describe
 from allranks.contract.templating import used_names
 from allranks.errors import Problem, finding
@@ -55,8 +55,8 @@ class Subject:
     description: str
     tags: Mapping[str, Any]
     deterministic: bool | None
-    inputs: tuple[PortSpec, ...]
-    outputs: tuple[PortSpec, ...]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
     environment: Any
     place: Callable[..., str]
     command: str = ""
@@ -83,7 +83,7 @@ class Subject:
         """Return the raw text of a value without quotes."""
         return self.unquoted.get(".".join(keys), str(value))
 
-    def ports(self) -> tuple[tuple[str, PortSpec], ...]:
+    def ports(self) -> tuple[tuple[str, Port], ...]:
         """Return every port with its section, inputs or outputs."""
         return (*(("inputs", port) for port in self.inputs), *(("outputs", port) for port in self.outputs))
 
@@ -245,8 +245,8 @@ def _subject(path: Path, component: Any, function: ast.FunctionDef | None) -> Su
         description=info.description,
         tags=tags,
         deterministic=bool(component.is_deterministic) if "is_deterministic" in keywords or not function else None,
-        inputs=tuple(PortSpec(**{**vars(port), "enum": port.enum or None}) for port in info.inputs),
-        outputs=tuple(PortSpec(port.name, port.type, port.description) for port in info.outputs),
+        inputs=info.inputs,
+        outputs=info.outputs,
         environment=component.environment,
         place=lambda *keys: f"{path}:{_line(function, keywords, keys)}",
         entries=(path,),

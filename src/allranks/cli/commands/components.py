@@ -13,7 +13,7 @@ from rich.text import Text
 
 from allranks.catalog.declared_ports import Port
 from allranks.catalog.find import ComponentInfo, bounds, find_components
-from allranks.catalog.palette import write_palette
+from allranks.catalog.palette import palette
 from allranks.cli.console import console, open_in_browser, print_result, to_json
 from allranks.cli.lazy_group import lazy_group
 from allranks.cli.options import JsonOption, LibraryOption, argument, chosen_components, option
@@ -21,6 +21,7 @@ from allranks.errors import InputError, Problem
 from allranks.history.formatting import layout
 from allranks.project.files import copy_components
 from allranks.text import count, plain
+from allranks.workspace import write_file
 
 app = lazy_group(
     __name__,
@@ -84,7 +85,7 @@ def _show_page(found: Sequence[ComponentInfo], page: Path | None, open_: bool) -
     # A browser may read the file after this command has ended.
     page = page or Path(tempfile.mkdtemp(prefix="allranks-")) / "components.html"
     try:
-        write_palette(found, page)
+        write_file(page, palette(found))
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(Problem(str(page), reason, "a writable file", "name another file")) from None
@@ -121,7 +122,7 @@ def _card(component: ComponentInfo) -> tuple[RenderableType, ...]:
 def _port(port: Port) -> Text:
     parts = (
         bounds(port),
-        " | ".join(map(plain, port.enum)),
+        " | ".join(map(plain, port.enum or ())),
         "optional" if port.optional else "",
         f"default {plain(str(port.default))}" if port.default not in (None, "") else "",
     )
