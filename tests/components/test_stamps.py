@@ -153,28 +153,13 @@ def test_equal_files_alone_have_equal_digests(
     assert same == (one == other)
 
 
-@given(files)
-def test_a_list_of_files_comes_back_from_properties(found: dict[str, str]) -> None:
-    kept = stamps.properties("d" * 64, tuple(found.items()))
-    back = stamps.files_of(kept)
-    assert back == {name: digest[:12] for name, digest in found.items()}
-    assert stamps.changes(back, tuple(found.items())) == []
-    assert all(len(value) <= 1000 for value in kept.values())
-
-
-@pytest.mark.parametrize("piece", ["", "no base64!", "aGVsbG8="], ids=["empty", "not base64", "not compressed"])
-def test_a_list_that_cannot_be_read_is_none(piece: str) -> None:
-    assert stamps.files_of({"allranks.files.0": piece}) is None
-    assert stamps.files_of({}) is None
-
-
 def test_what_is_released_has_the_same_content_again(project: Path, tmp_path: Path) -> None:
     """The code that is written is the code that is uploaded: ignoring once more changes nothing."""
     (project / "components/greet/.amlignore").write_text("words.py\n")
     (one,) = [one for one in release(tmp_path / "into", project / "components") if one.name == "greet"]
     written = {path.relative_to(tmp_path / "into" / one.folder).as_posix() for path in (tmp_path / "into").rglob("*")
                if path.is_file() and path.is_relative_to(tmp_path / "into" / one.folder)}  # fmt: skip
-    assert written == {"component.yaml", *(name for name, _ in one.files)}
+    assert written == {"component.yaml", *one.listed.files}
     assert "code/words.py" not in written
     assert one.spec["environment"].startswith("azureml:small:1-")
     assert "additional_includes" not in one.spec

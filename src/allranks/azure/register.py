@@ -12,7 +12,7 @@ from allranks.azure.errors import service_errors
 from allranks.azure.workspace import quiet_uploads
 from allranks.catalog.declared_ports import PARAMETERS
 from allranks.catalog.releases import ENVIRONMENT, Release
-from allranks.catalog.stamps import DIGEST, changes, files_of, properties
+from allranks.catalog.stamps import DIGEST
 from allranks.catalog.variants import as_yaml
 from allranks.errors import InputError, Problem
 from allranks.sdk import internals
@@ -68,13 +68,11 @@ class Difference:
 
     latest: the version that was registered last; "" if there is none
     spec:   the lines of a unified diff between its spec and the release's
-    files:  the files that differ, each with the kind of change; None if that version's files are unknown
     """
 
     release: Release
     latest: str
     spec: tuple[str, ...]
-    files: tuple[tuple[str, str], ...] | None
 
 
 def missing(client: Any, releases: Sequence[Release]) -> tuple[Release, ...]:
@@ -124,21 +122,19 @@ def _create(client: Any, release: Release, staged: Path) -> None:
     is_environment = release.kind == ENVIRONMENT
     load = internals.load_environment if is_environment else internals.load_component
     asset: Any = load(staged / release.yaml)
-    asset.properties = {**(asset.properties or {}), **properties(release.digest, release.files)}
+    asset.properties = {**(asset.properties or {}), DIGEST: release.digest}
     (client.environments if is_environment else client.components).create_or_update(asset)
 
 
 def _difference(client: Any, release: Release) -> Difference:
     latest = _latest(client, release.kind, release.name)
     if latest is None:
-        return Difference(release, "", (), None)
+        return Difference(release, "", ())
     before, now = _comparable(latest.spec), _comparable(_as_sent(release))
     lines = difflib.unified_diff(
         as_yaml(before).splitlines(), as_yaml(now).splitlines(), latest.version, release.version, lineterm="", n=1
     )
-    files = files_of(latest.properties)
-    file_changes = None if files is None else tuple(changes(files, release.files))
-    return Difference(release, latest.version, tuple(lines), file_changes)
+    return Difference(release, latest.version, tuple(lines))
 
 
 def _as_sent(release: Release) -> dict[str, Any]:

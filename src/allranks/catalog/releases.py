@@ -19,7 +19,7 @@ from allranks.errors import InputError, Problem
 from allranks.images.find import REGISTERED, environments_folder
 from allranks.sdk import internals
 from allranks.sdk.compilation import component_request
-from allranks.sdk.files import FileList, LeftOut
+from allranks.sdk.files import FileList
 from allranks.sdk.session import session
 from allranks.sdk.specs import load_environment
 from allranks.sdk.uploads import code_of, context_of
@@ -41,10 +41,8 @@ class Release:
     source:   its file in the project
     folder:   relative to the root of all releases
     spec:     the content of its YAML
-    files:    name and digest of each uploaded file
+    listed:   the files that are uploaded
     needs:    names of the environments that must be registered first
-    size:     of the files, in bytes
-    left_out: files next to those that are uploaded
     """
 
     kind: str
@@ -54,10 +52,8 @@ class Release:
     source: Path
     folder: Path
     spec: Mapping[str, Any]
-    files: tuple[tuple[str, str], ...]
+    listed: FileList
     needs: tuple[str, ...] = ()
-    size: int = 0
-    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def yaml(self) -> Path:
@@ -161,9 +157,7 @@ def _written(
             expected = "letters, digits, dots, hyphens and underscores"
             place = at(source, key) if source.suffix != ".py" else str(source)
             raise InputError(Problem(place, f"{key} {content[key]!r}", expected, "correct it"))
-    files = listed.files
-    digests = tuple(sorted((name, stamps.of_file(path)) for name, path in files.items()))
-    digest = stamps.digest(kind, content, digests)
+    digest = stamps.digest(kind, content, [(name, stamps.of_file(path)) for name, path in listed.files.items()])
     version = stamps.stamped(str(content.get("version") or ""), digest)
     spec = {**content, "version": version}
     if environment and registry:
@@ -171,14 +165,13 @@ def _written(
         spec["environment"] = f"azureml://registries/{registry}/{asset}"
     name = str(content["name"])
     folder = Path(f"{kind}s", name)
-    for file, path in files.items():
+    for file, path in listed.files.items():
         target = into / folder / file
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
         target.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
     needs = (environment.name,) if environment else ()
-    size, left_out = listed.size(), listed.left_out
-    release = Release(kind, name, version, digest, source, folder, spec, digests, needs, size, left_out)
+    release = Release(kind, name, version, digest, source, folder, spec, listed, needs)
     (into / folder).mkdir(parents=True, exist_ok=True)
     (into / release.yaml).write_text(as_yaml(spec), encoding="utf-8")
     return release

@@ -7,22 +7,18 @@ contains the version of its environment, so a new environment creates a new comp
 The digest does not depend on times, modes, the order of files, comments in a spec that is not uploaded itself, or the
 location of the project. It depends on line ends, because Linux may fail to start a script with CRLF: a repository that
 is checked out on Windows should have `* text=auto eol=lf` in .gitattributes.
-
-The registered properties of an asset hold the list of its files, with which a later `--dry-run` compares. Azure ML
-limits a property to about a thousand characters, so the list is compressed and split.
 """
 
-import base64
-import binascii
 import hashlib
 import json
-import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-DIGITS = 8
-"""Digits of the digest in a version. The whole digest is a property, which is compared if the version exists."""
+DIGEST = "allranks.digest"
+"""The property of a registered asset with its whole digest, which is compared if the version exists."""
+_DIGITS = 8
+"""Digits of the digest in a version."""
 
 
 def digest(kind: str, spec: Mapping[str, Any], files: Iterable[tuple[str, str]]) -> str:
@@ -40,7 +36,7 @@ def digest(kind: str, spec: Mapping[str, Any], files: Iterable[tuple[str, str]])
 
 def stamped(version: str, digest: str) -> str:
     """Return the version to register."""
-    return f"{version}-{digest[:DIGITS]}" if version else digest[:DIGITS]
+    return f"{version}-{digest[:_DIGITS]}" if version else digest[:_DIGITS]
 
 
 def of_file(path: Path) -> str:
@@ -50,53 +46,3 @@ def of_file(path: Path) -> str:
         while chunk := file.read(1 << 20):
             hasher.update(chunk)
     return hasher.hexdigest()
-
-
-DIGEST = "allranks.digest"
-_FILES = "allranks.files"
-_PIECE_LENGTH = 900
-_MAX_PIECES = 16
-_DIGITS = 12
-_MAX_TEXT_SIZE = 1 << 20
-
-
-def properties(digest: str, files: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Return the properties that an asset is registered with. A list of files that is too long is omitted.
-
-    files: name and digest of each file
-    """
-    text = "\n".join(f"{content[:_DIGITS]} {name}" for name, content in sorted(files))
-    packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
-    pieces = [packed[start : start + _PIECE_LENGTH] for start in range(0, len(packed), _PIECE_LENGTH)]
-    entries = {DIGEST: digest}
-    if len(pieces) <= _MAX_PIECES:
-        entries |= {f"{_FILES}.{number}": piece for number, piece in enumerate(pieces)}
-    return entries
-
-
-def files_of(properties: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the name of each file and the beginning of its digest; None if the properties have no valid list."""
-    pieces: list[str] = []
-    while (piece := properties.get(f"{_FILES}.{len(pieces)}")) is not None and len(pieces) < _MAX_PIECES:
-        pieces.append(piece)
-    if not pieces:
-        return None
-    try:
-        decompressor = zlib.decompressobj()
-        text = decompressor.decompress(base64.b64decode("".join(pieces), validate=True), _MAX_TEXT_SIZE).decode()
-    except (binascii.Error, zlib.error, ValueError):
-        return None
-    if not decompressor.eof:
-        return None
-    lines = [line.partition(" ") for line in text.splitlines()]
-    return {name: content for content, _, name in lines}
-
-
-def changes(before: Mapping[str, str], files: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return each file that differs, and whether it was added, changed or removed."""
-    now = {name: content[:_DIGITS] for name, content in files}
-    return [
-        (name, "added" if name not in before else "removed" if name not in now else "changed")
-        for name in sorted({*before, *now})
-        if before.get(name) != now.get(name)
-    ]

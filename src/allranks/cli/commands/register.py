@@ -106,20 +106,14 @@ def _registered(client: Any, releases: Sequence[Release], staged: Path, out: Any
 
 def _print_difference(out: Any, difference: Difference) -> None:
     release = difference.release
-    sent = amount(len(release.files), release.size)
+    sent = amount(len(release.listed.files), release.listed.size())
     mark = ("~ ", "yellow") if difference.latest else ("+ ", "green")
     what = f"replaces {difference.latest}" if difference.latest else "new"
     out.print(Text.assemble(mark, (str(release), "bold"), f"  {what}, {sent}"), soft_wrap=True)
-    print_files(out, [name for name, _ in release.files], release.left_out, "    ")
-    if not difference.latest:
-        return
+    print_files(out, release.listed.files, release.listed.left_out, "    ")
     styles = {"+": "green", "-": "red", "@": "bright_black"}
     for line in difference.spec[2:]:
         out.print(Text(f"    {plain(line)}", style=styles.get(line[:1], "")), soft_wrap=True)
-    if difference.files is None:
-        out.print("    its files are unknown: it was not registered by allranks")
-    for name, change in difference.files or ():
-        out.print(f"    {change:<8} {plain(name)}", soft_wrap=True)
 
 
 def _row(one: Release) -> dict[str, Any]:
@@ -142,10 +136,8 @@ def _rows(
             row["state"] = "there" if difference is None else "changed" if difference.latest else "new"
             row["latest"] = difference.latest if difference else each.version
             row["diff"] = list(difference.spec) if difference else []
-            files = difference.files if difference else ()
-            sent = {"files": [name for name, _ in each.files], "size": each.size}
-            row["upload"] = {**sent, "left_out": left_out_json(each.left_out)}
-            row["files"] = None if files is None else [{"name": name, "change": change} for name, change in files]
+            sent = {"files": list(each.listed.files), "size": each.listed.size()}
+            row["upload"] = {**sent, "left_out": left_out_json(each.listed.left_out)}
         else:
             row["state"] = "registered" if each in registered else "there"
         rows.append(row)
