@@ -123,7 +123,7 @@ def refused_by_sdk(path: Path) -> str:
     """Return when azure-ai-ml itself refuses a file: loading, validating or submitting; "no" if it takes it."""
     from azure.ai.ml import load_component, load_job
 
-    is_component = spec_files.is_component(path)
+    is_component = spec_files.kind(path) is spec_files.Kind.COMPONENT
     try:
         entity = load_component(path) if is_component else load_job(path)
     except Exception:

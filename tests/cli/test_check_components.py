@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from allranks.cli.main import app
 from allranks.errors import InputError
-from allranks.sdk.spec_files import is_component
+from allranks.sdk.spec_files import Kind, kind
 from component_projects import PYTHON, YAML, make
 
 PIPELINE = """\
@@ -165,7 +165,7 @@ def test_advice_is_counted_and_strict_lists_it(project: Path) -> None:
 )
 def test_what_is_a_component(tmp_path: Path, name: str, text: str, expected: bool) -> None:
     (tmp_path / name).write_text(text)
-    assert is_component(tmp_path / name) is expected
+    assert (kind(tmp_path / name) is Kind.COMPONENT) is expected
 
 
 def test_what_only_this_machine_lacks_is_no_error(tmp_path: Path) -> None:

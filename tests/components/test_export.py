@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from allranks.catalog import export as exporting
 from allranks.catalog.export import MANIFEST, SCRIPT, Exported
 from allranks.catalog.find import find_specs
-from allranks.catalog.releases import release
+from allranks.catalog.releases import digest_of_file, release
 from allranks.checks import Findings
 from allranks.checks.component import check
 from allranks.cli.main import app
@@ -119,10 +119,8 @@ def test_a_manifest_does_not_lead_out_of_the_folder(project: Path, tmp_path: Pat
     target, victim = tmp_path / "out", tmp_path / "victim.txt"
     exported(project, target)
     victim.write_text("x")
-    from allranks.catalog.stamps import of_file
-
     manifest = json.loads((target / MANIFEST).read_text())
-    manifest["files"]["../victim.txt"] = of_file(victim)
+    manifest["files"]["../victim.txt"] = digest_of_file(victim)
     (target / MANIFEST).write_text(json.dumps(manifest))
     with pytest.raises(InputError, match="it is outside of the folder"):
         exported(project, target)

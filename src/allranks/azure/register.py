@@ -11,8 +11,7 @@ from typing import Any
 from allranks.azure.errors import service_errors
 from allranks.azure.workspace import quiet_uploads
 from allranks.catalog.declared_ports import PARAMETERS
-from allranks.catalog.releases import ENVIRONMENT, Release
-from allranks.catalog.stamps import DIGEST
+from allranks.catalog.releases import DIGEST, ENVIRONMENT, Release
 from allranks.catalog.variants import as_yaml
 from allranks.errors import InputError, Problem
 from allranks.sdk import internals

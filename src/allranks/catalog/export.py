@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from allranks.catalog import stamps
-from allranks.catalog.releases import Release
+from allranks.catalog.releases import Release, digest_of_file
 from allranks.errors import InputError, Problem
 from allranks.workspace import write_file
 
@@ -43,9 +42,9 @@ def export(releases: Sequence[Release], staged: Path, target: Path, registry: st
     (staged / SCRIPT).write_text(_script(releases, registry), encoding="utf-8")
     (staged / SCRIPT).chmod(0o755)
     files = (path for path in staged.rglob("*") if path.is_file())
-    incoming = {path.relative_to(staged).as_posix(): stamps.of_file(path) for path in files}
+    incoming = {path.relative_to(staged).as_posix(): digest_of_file(path) for path in files}
     before = _manifest(target)
-    existing = {name: stamps.of_file(target / name) for name in {*before, *incoming} if (target / name).is_file()}
+    existing = {name: digest_of_file(target / name) for name in {*before, *incoming} if (target / name).is_file()}
     _refuse(target, incoming, before, existing)
     target.mkdir(parents=True, exist_ok=True)
     _write_manifest(target, {**incoming, **before})  # so that an interrupted export can be repeated

@@ -3,16 +3,25 @@ dependency.
 
 Each is written into a folder of its own: YAML for `az ml environment create` or `az ml component create`, with the
 files that are uploaded. `allranks register` registers these folders, or copies them with `--to`.
+
+A version is derived from content: it consists of the spec's own version and a digest, such as 1.2.0-3f9a1c2e. The
+digest covers everything that is sent to Azure ML: the spec with its ports in order, and the name and bytes of every
+uploaded file. A component's spec contains the version of its environment, so a new environment creates a new component.
+
+The digest does not depend on times, modes, the order of files, comments in a spec that is not uploaded itself, or the
+location of the project. It depends on line ends, because Linux may fail to start a script with CRLF: a repository that
+is checked out on Windows should have `* text=auto eol=lf` in .gitattributes.
 """
 
+import hashlib
+import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from allranks.catalog import stamps
 from allranks.catalog.find import components_folder, describe, environment_file, find_specs, load_all
 from allranks.catalog.variants import as_yaml
 from allranks.errors import InputError, Problem
@@ -26,6 +35,10 @@ from allranks.sdk.uploads import code_of, context_of
 from allranks.sdk.yaml_lines import at, read_mapping
 
 ENVIRONMENT, COMPONENT = "environment", "component"
+DIGEST = "allranks.digest"
+"""The property of a registered asset with its whole digest, which is compared if the version exists."""
+_DIGITS = 8
+"""Digits of the digest in a version."""
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 CODE, CONTEXT = "code", "context"
 """The folders of the files, next to the YAML of a component and of an environment."""
@@ -157,8 +170,8 @@ def _written(
             expected = "letters, digits, dots, hyphens and underscores"
             place = at(source, key) if source.suffix != ".py" else str(source)
             raise InputError(Problem(place, f"{key} {content[key]!r}", expected, "correct it"))
-    digest = stamps.digest(kind, content, [(name, stamps.of_file(path)) for name, path in listed.files.items()])
-    version = stamps.stamped(str(content.get("version") or ""), digest)
+    digest = digest_of(kind, content, [(name, digest_of_file(path)) for name, path in listed.files.items()])
+    version = "-".join(filter(None, (content.get("version"), digest[:_DIGITS])))
     spec = {**content, "version": version}
     if environment and registry:
         asset = f"environments/{environment.name}/versions/{environment.version}"
@@ -175,6 +188,24 @@ def _written(
     (into / folder).mkdir(parents=True, exist_ok=True)
     (into / release.yaml).write_text(as_yaml(spec), encoding="utf-8")
     return release
+
+
+def digest_of(kind: str, spec: Mapping[str, Any], files: Iterable[tuple[str, str]]) -> str:
+    """Return the digest of an asset, 64 hexadecimal digits.
+
+    kind:  component or environment
+    spec:  the content of its YAML, with its own version
+    files: name and digest of each of its files
+    """
+    # The designer shows ports in their order, so a change of the order is a change.
+    canonical = {key: list(spec[key].items()) for key in ("inputs", "outputs") if isinstance(spec.get(key), Mapping)}
+    content = {"kind": kind, "spec": {**spec, **canonical}, "files": sorted(files)}
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def digest_of_file(path: Path) -> str:
+    """Return the digest of a file's bytes."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _chosen(

@@ -27,10 +27,6 @@ class ComponentFile:
         ports: dict[str, str | None] = {name: str(port.type) for name, port in self.component.inputs.items()}
         return {**dict.fromkeys(LAYOUT, "integer"), **ports}
 
-    def given(self, name: str) -> Primitive | None:  # noqa: ARG002
-        """Return None: no type is derived from a value, because every input has a type."""
-        return None
-
     def build(self, values: Mapping[str, tuple[str, Primitive]]) -> Any:
         """Return the SDK's job with these values (type and value) for its inputs and its layout.
 

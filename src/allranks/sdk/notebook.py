@@ -45,16 +45,9 @@ _RUN_CELL = ("time", "timeit", "capture", "prun")
 """Cell magics that run the cell as Python."""
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A code cell. number: from 1; text cells are counted too, as in editors and linters."""
-
-    number: int
-    source: str
-
-
-def cells(path: Path) -> list[Cell]:
-    """Return a notebook's code cells. Raise InputError if the file is not a Python notebook."""
+def cells(path: Path) -> dict[int, str]:
+    """Return the sources of a notebook's code cells, by number from 1. Text cells are counted too, as in editors and
+    linters. Raise InputError if the file is not a Python notebook."""
     try:
         tree = json.loads(path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError:
@@ -76,11 +69,11 @@ def cells(path: Path) -> list[Cell]:
     language = _object(metadata, "kernelspec").get("language") or _object(metadata, "language_info").get("name")
     if language and str(language).lower() not in ("python", "ipython"):
         raise InputError(Problem(shown(path), f"its cells are in {language}", "a notebook of Python"))
-    # The source is a text, or a list of lines.
-    sources = {
-        number: cell.get("source", "") for number, cell in enumerate(listed, 1) if cell.get("cell_type") == "code"
+    return {
+        number: "".join(map(str, cell.get("source", "")))  # a text, or a list of lines
+        for number, cell in enumerate(listed, 1)
+        if cell.get("cell_type") == "code"
     }
-    return [Cell(number, "".join(map(str, source))) for number, source in sources.items()]
 
 
 def _object(tree: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -108,16 +101,15 @@ def run(
     light_import.import_on_use({"logging": ("config", "handlers")})  # as after IPython's import
     namespace[_MAGIC] = lambda text: _line_magic(text, module, skipped)
     with _ipython():
-        for cell in cells(path):
-            _run_cell(cell, path, namespace, skipped)
+        for number, source in cells(path).items():
+            _run_cell(source, cell_file(path, number), namespace, skipped)
             after_cell()
 
 
-def _run_cell(cell: Cell, path: Path, namespace: dict[str, Any], skipped: SkippedStatements | None) -> None:
-    source = cell.source
+def _run_cell(source: str, file: str, namespace: dict[str, Any], skipped: SkippedStatements | None) -> None:
+    """Run a cell. file: the name under which it is compiled"""
     first = next((place for place, text in enumerate(source.splitlines()) if text.strip()), 0)
     lines = source.splitlines()
-    file = cell_file(path, cell.number)
     if skipped is not None and (shell := _SHELL.search(source)):
         skipped.shell.append(str(line(file, source.count("\n", 0, shell.end()) + 1)))
     if lines and lines[first].startswith("%%"):

@@ -92,11 +92,6 @@ def kind(path: Path) -> Kind | None:
     return None if path.suffix == ".py" and _statements(text) is not None else Kind.COMPONENT
 
 
-def is_component(path: Path) -> bool:
-    """Return whether a file describes a component, not a pipeline or a job."""
-    return kind(path) is Kind.COMPONENT
-
-
 def files_below(folder: Path, *suffixes: str, with_code: bool = False) -> Iterator[Path]:
     """Yield the files of a project with these suffixes, without hidden folders, virtual environments and caches.
 
@@ -198,7 +193,8 @@ class Spec:
 
 def find_by_name(folder: Path, name: str) -> tuple[Spec, ...]:
     """Return the specs with this name, the highest version first, then by path."""
-    matches = [Spec(path, _version(path, name)) for path in _candidates(folder, name) if is_component(path)]
+    components = (path for path in _candidates(folder, name) if kind(path) is Kind.COMPONENT)
+    matches = [Spec(path, _version(path, name)) for path in components]
     matches.sort(key=lambda spec: spec.path)
     return tuple(sorted(matches, key=lambda spec: _order(spec.version), reverse=True))
 

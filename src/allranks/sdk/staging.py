@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.sdk import internals
-from allranks.sdk.files import copy_links
+from allranks.sdk.files import FileList, copy_links
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.uploads import code_at, context_of, merged
 
@@ -140,36 +140,29 @@ class _Stage:
     def code(self, includes: Any) -> Path | None:
         """Return the folder, or the single file, that replaces a component's code; None if there is none."""
         code = includes.resolved_code_path
+        if not includes.with_includes:
+            return code and self.path(Path(code).absolute())
         where = shown(code or includes.base_path)
         files = merged(includes, where, where, _command.get())
-        if files is None:
-            return None
-        alone = not includes.with_includes and not os.path.isdir(code)
-        if alone and len(files.files) == 1:
-            return Path(code).absolute()
-        target = self._new() / (_MERGED if includes.with_includes or alone else code.name)
-        copy_links(files.files, target)
-        return target
+        return None if files is None else self._links(files, _MERGED)
 
     def path(self, path: Path) -> Path:
         """Return the folder that replaces any code folder. A single file and a missing path are returned unchanged."""
         if path.is_relative_to(self._folder) or not os.path.exists(path):
             return path
-        files = code_at(path, shown(path), _command.get()).files
-        alone = not os.path.isdir(path)
-        if alone and len(files) == 1:
-            return path
-        target = self._new() / (_MERGED if alone else path.name)
-        copy_links(files, target)
-        return target
+        files = code_at(path, shown(path), _command.get())
+        if os.path.isdir(path):
+            return self._links(files, path.name)
+        return path if len(files.files) == 1 else self._links(files, _MERGED)
 
     def context(self, path: Path) -> Path:
         """Return the folder that replaces a build context."""
         if path.is_relative_to(self._folder) or not os.path.isdir(path):
             return path
-        target = self._new() / path.name
-        copy_links(context_of(path).files, target)
-        return target
+        return self._links(context_of(path), path.name)
 
-    def _new(self) -> Path:
-        return self._folder / str(next(self._count))
+    def _links(self, files: FileList, name: str) -> Path:
+        """Return a new folder of that name with links to the files."""
+        folder = self._folder / str(next(self._count)) / name
+        copy_links(files.files, folder)
+        return folder

@@ -74,13 +74,13 @@ def _source(path: Path) -> tuple[str, Callable[[int], str]]:
         except UnicodeDecodeError:
             raise InputError(Problem(shown(path), "it is not UTF-8", "a Python file of SDK v1")) from None
     lines, places = list[str](), list[str]()
-    for cell in notebook.cells(path):
-        is_python = not cell.source.startswith("%%")
-        for number, line in enumerate(cell.source.splitlines(), 1):
+    for cell, source in notebook.cells(path).items():
+        is_python = not source.startswith("%%")
+        for number, line in enumerate(source.splitlines(), 1):
             code = line.strip()
             is_code = is_python and not code.startswith(("!", "%", "?")) and not code.endswith("?")
             lines.append(line if is_code else f"{line[: len(line) - len(line.lstrip())]}pass" if is_python else "")
-            places.append(f"{shown(path)}, cell {cell.number}, line {number}")
+            places.append(f"{shown(path)}, cell {cell}, line {number}")
     return "\n".join(lines) + "\n", lambda line: places[min(line, len(places)) - 1] if places else shown(path)
 
 

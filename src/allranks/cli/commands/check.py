@@ -172,7 +172,8 @@ def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Iterator[Proble
     """
     known = {path.resolve() for path in checked}
     specs = dict.fromkeys(Path(step.spec) for _, step in steps(plan.graph) if step.spec)
-    unchecked = [spec for spec in specs if spec.resolve() not in known and spec_files.is_component(spec)]
+    others = (spec for spec in specs if spec.resolve() not in known)
+    unchecked = [spec for spec in others if spec_files.kind(spec) is Kind.COMPONENT]
     for problem in check_specs(unchecked, by_themselves=False).found:
         if problem.rule == "component-variables":
             continue  # the plan has this warning at each step

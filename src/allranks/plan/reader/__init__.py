@@ -227,5 +227,6 @@ def _converted(
 
 def _guessed(file: ComponentFile | DslFile | PythonJob | YamlFile, name: str, text: str) -> str:
     """Return the type of the value in the file. An integer in the file may be set to any number."""
+    assert not isinstance(file, ComponentFile), "every input of a component has a type"
     value = file.given(name)
     return "string" if value is None else settings.widened(settings.guessed_type(value), text)

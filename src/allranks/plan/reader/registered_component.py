@@ -13,9 +13,6 @@ from allranks.sdk.compilation import component_request
 from allranks.sdk.paths import shown
 from allranks.sdk.request import ComponentRequest, NodeRequest
 
-_TYPES = {"sweep": "command"}
-"""The type of component that a node runs, if it differs from the node's type."""
-
 
 def component_of(node: NodeRequest, place: StepPlace, context: Context) -> ComponentRequest | None:
     """Return the component of a node: the one that is defined with the job, or the one that the lookup finds for its
@@ -33,7 +30,7 @@ def component_of(node: NodeRequest, place: StepPlace, context: Context) -> Compo
         context.problems += error.problems
         _find_data(node, place, context)
         return None
-    expected = _TYPES.get(node.type, node.type)
+    expected = "command" if node.type == "sweep" else node.type
     if component.type != expected:
         found = f"{node.registered} is a {component.type} component ({shown(component.file)})"
         context.problems.append(
@@ -71,7 +68,7 @@ def _of_spec(spec: Path, name: str, where: str) -> Any:
     try:
         components = specs.load(spec)
     except InputError:
-        if spec_files.is_component(spec):
+        if spec_files.kind(spec) is spec_files.Kind.COMPONENT:
             raise
         raise InputError(Problem(where, f"{shown(spec)} does not describe a component", "a component's file")) from None
     matches = [component for component in components if component.name == name] or components

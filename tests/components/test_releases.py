@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allranks.catalog import stamps
-from allranks.catalog.releases import release
+from allranks.catalog.releases import digest_of, release
 from component_projects import YAML, add_function, make
 
 
@@ -134,8 +133,8 @@ def test_the_order_of_ports_counts_and_that_of_keys_does_not() -> None:
     spec = {"name": "a", "inputs": {"x": {"type": "string"}, "y": {"type": "string"}}}
     turned = {"inputs": spec["inputs"], "name": "a"}
     other = {"name": "a", "inputs": dict(reversed(spec["inputs"].items()))}  # type: ignore[attr-defined]
-    assert stamps.digest("component", spec, ()) == stamps.digest("component", turned, ())
-    assert stamps.digest("component", spec, ()) != stamps.digest("component", other, ())
+    assert digest_of("component", spec, ()) == digest_of("component", turned, ())
+    assert digest_of("component", spec, ()) != digest_of("component", other, ())
 
 
 names = st.text('aä/. \t"', min_size=1)
@@ -148,8 +147,8 @@ def test_equal_files_alone_have_equal_digests(
 ) -> None:
     listed = list(one.items())
     shuffler.shuffle(listed)
-    assert stamps.digest("component", {}, listed) == stamps.digest("component", {}, one.items())
-    same = stamps.digest("component", {}, one.items()) == stamps.digest("component", {}, other.items())
+    assert digest_of("component", {}, listed) == digest_of("component", {}, one.items())
+    same = digest_of("component", {}, one.items()) == digest_of("component", {}, other.items())
     assert same == (one == other)
 
 
