@@ -73,11 +73,6 @@ class Release:
         """Its YAML, relative to the root of all releases."""
         return self.folder / f"{self.kind}.yaml"
 
-    @property
-    def reference(self) -> str:
-        """The reference to it in a spec after registration."""
-        return f"azureml:{self.name}:{self.version}"
-
     def __str__(self) -> str:
         return f"{self.kind} {self.name} {self.version}"
 
@@ -148,7 +143,8 @@ def _component(
         request = component_request(component)
         code = code_of(request.code, request.command, str(spec)) if request.code else None
         has_code = bool(code and code.files)
-        content = component_spec(component, spec, has_code, environment.reference if environment else None)
+        reference = f"azureml:{environment.name}:{environment.version}" if environment else None
+        content = component_spec(component, spec, has_code, reference)
         files = code.below(CODE) if code else FileList()
         return _written(COMPONENT, content, files, spec, into, environment, registry)
     except InputError as error:

@@ -4,7 +4,6 @@ import contextlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.catalog import shipped_folder, shipped_specs
@@ -19,16 +18,8 @@ PIPELINES = "pipelines"
 _ENVIRONMENT = re.compile(rb"^environment: file:(\S+)/environment\.yaml$", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Created:
-    """The files of a project, relative to its folder. kept: files that existed with the same content"""
-
-    written: tuple[str, ...]
-    kept: tuple[str, ...]
-
-
-def create(folder: Path, contents: Mapping[str, bytes]) -> Created:
-    """Write files into a folder, which is created if necessary.
+def create(folder: Path, contents: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Write files into a folder, which is created if necessary. Return the names of those that did not exist.
 
     contents: of the files by name, such as those of `template`
 
@@ -48,7 +39,7 @@ def create(folder: Path, contents: Mapping[str, bytes]) -> Created:
                 (folder / name).unlink()  # it may be incomplete
             place, reason = str(error.filename or folder), error.strerror or str(error)
             raise InputError(Problem(place, reason, "a folder that can be written", "name another folder")) from None
-    return Created(tuple(missing), tuple(name for name in contents if name not in missing))
+    return tuple(missing)
 
 
 def template() -> dict[str, bytes]:

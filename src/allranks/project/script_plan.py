@@ -92,7 +92,7 @@ def emit(job: ScriptJob, file: Path) -> tuple[str, ...]:
             files = context_of(environment).files
             contents = {f"{copy}/{name}": path.read_bytes() for name, path in files.items()}
     contents[file.name] = _yaml(job, file.absolute()).encode()
-    return create(folder, contents).written
+    return create(folder, contents)
 
 
 def _yaml(job: ScriptJob, file: Path) -> str:

@@ -183,20 +183,11 @@ def _decorators(node: ast.stmt) -> Iterator[str]:
         yield called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
 
 
-@dataclass(frozen=True)
-class Spec:
-    """A component's spec in a folder."""
-
-    path: Path
-    version: str
-
-
-def find_by_name(folder: Path, name: str) -> tuple[Spec, ...]:
-    """Return the specs with this name, the highest version first, then by path."""
-    components = (path for path in _candidates(folder, name) if kind(path) is Kind.COMPONENT)
-    matches = [Spec(path, _version(path, name)) for path in components]
-    matches.sort(key=lambda spec: spec.path)
-    return tuple(sorted(matches, key=lambda spec: _order(spec.version), reverse=True))
+def find_by_name(folder: Path, name: str) -> dict[Path, str]:
+    """Return the specs with this name and their versions, the highest version first, then by path."""
+    components = sorted(path for path in _candidates(folder, name) if kind(path) is Kind.COMPONENT)
+    versions = {path: _version(path, name) for path in components}
+    return dict(sorted(versions.items(), key=lambda spec: _order(spec[1]), reverse=True))
 
 
 def _candidates(folder: Path, name: str) -> Iterator[Path]:

@@ -27,10 +27,12 @@ def load(spec: Path) -> list[Any]:
     Raise InputError if the spec cannot be read or does not describe a component.
     """
     text = None if spec.suffix == ".py" else yaml_lines.parse(spec)
+    if text and (problems := list(_mistakes(text))):
+        raise InputError.of(problems)
     try:
         defined = () if text else vars(_import_file(spec)).values()
         components = [value.component for value in defined if internals.is_mldesigner_component(value)]
-        components = [_load_yaml(text)] if text else components
+        components = [internals.load_component(spec)] if text else components
         results = [internals.validate(component) for component in components]
     except InputError:
         raise
@@ -80,12 +82,6 @@ def _problem(text: YamlText | None, spec: Path, key: str, message: str) -> Probl
     value, unquoted = (text.value(key), text.unquoted.get(key)) if text else (None, None)
     problem = refused(where, key, value, message, unquoted)
     return replace(problem, fix=problem.fix or "correct the spec")
-
-
-def _load_yaml(text: YamlText) -> Any:
-    if problems := list(_mistakes(text)):
-        raise InputError.of(problems)
-    return internals.load_component(text.path)
 
 
 def _mistakes(text: YamlText) -> Iterator[Problem]:

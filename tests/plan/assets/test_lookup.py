@@ -269,10 +269,10 @@ def test_components_in_python_are_found_by_their_name(project: Path) -> None:
             pass
         """,
     )
-    assert [(spec.path.name, spec.version) for spec in spec_files.find_by_name(project, "count_words")] == [
+    assert [(spec.name, version) for spec, version in spec_files.find_by_name(project, "count_words").items()] == [
         ("component.py", "2.1")
     ]
-    assert spec_files.find_by_name(project, "count_lines") == ()
+    assert spec_files.find_by_name(project, "count_lines") == {}
 
 
 REMOTE = {

@@ -35,9 +35,10 @@ def init(
     written.
     """
     contents = of_library(pipeline) if pipeline else template()
-    created = create(folder, contents)
-    kept = f", {len(created.kept)} unchanged" if created.kept else ""
+    written = create(folder, contents)
+    kept = [name for name in contents if name not in written]
     file = next(name for name in contents if name.startswith("pipelines/") and name.endswith(".py"))
-    lines = [f"{folder}: {count(len(created.written), 'file')} written{kept}"]
+    lines = [f"{folder}: {count(len(written), 'file')} written{f', {len(kept)} unchanged' if kept else ''}"]
     lines += [f"  cd {shlex.quote(str(folder))}"] * (folder.resolve() != Path.cwd())
-    print_result(json, {"folder": str(folder), **vars(created)}, *lines, f"  allranks run {file}")
+    value = {"folder": str(folder), "written": written, "kept": kept}
+    print_result(json, value, *lines, f"  allranks run {file}")

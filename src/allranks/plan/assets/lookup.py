@@ -33,12 +33,15 @@ _PLACEHOLDERS = {
     "datastores": "path/to/folder",
 }
 
-_EXPECTED = {
-    asset_id.CODE: "a folder with the code, or a file",
-    asset_id.COMPONENT: "a component's YAML file, or a folder of such files",
-    asset_id.ENVIRONMENT: "a virtual environment, or an environment's YAML file",
-    asset_id.MODEL: "a model's file or folder",
+_NOTES = {
+    "code": "a folder with the code, or a file",
+    "components": "a component's YAML file, or a folder of such files",
+    "data": "a file or folder",
+    "datastores": "a folder with the datastore's files",
+    "environments": "a virtual environment, or an environment's YAML file; without it, the Python of allranks is used",
+    "models": "a model's file or folder",
 }
+"""The paths that the lines of a section may have."""
 
 
 @dataclass(frozen=True)
@@ -240,7 +243,7 @@ class AssetLookup:
         return Problem(
             where,
             found,
-            _EXPECTED.get(asset.kind, "a file or folder of this machine"),
+            _NOTES[line.section],
             f"{fix}\n{advice}" if advice else fix,
             code="unresolved-name",
             level=Level.MACHINE,
@@ -301,15 +304,6 @@ _HEAD = """\
 # Paths on this machine for the names in pipelines. Paths are relative to this file.
 # Remove the # in front of a line, and write the path.
 """
-
-_NOTES = {
-    "code": "a folder with the code, or a file",
-    "components": "a component's YAML file, or a folder of such files",
-    "data": "a file or folder",
-    "datastores": "a folder with the datastore's files",
-    "environments": "a virtual environment, or an environment's YAML file; without it, the Python of allranks is used",
-    "models": "a model's file or folder",
-}
 
 
 def skeleton(uses: Iterable[Use]) -> str:

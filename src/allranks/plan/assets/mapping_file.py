@@ -226,23 +226,17 @@ def _spec(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None:
     if os.path.isfile(path):
         return path
     specs = spec_files.find_by_name(path, asset.name)
-    if asset.version:
-        matches = [spec for spec in specs if spec.version == asset.version]
-    elif asset.label in ("", asset_id.LATEST):
-        matches = [spec for spec in specs if spec.version == specs[0].version]
-    else:
-        matches = []
+    latest = next(iter(specs.values()), "") if asset.label in ("", asset_id.LATEST) else None
+    matches = [spec for spec, version in specs.items() if version == (asset.version or latest)]
     if len(matches) > 1:
-        files = ", ".join(shown(spec.path) for spec in matches[:5])
-        several = f"several files describe {asset.name}:{matches[0].version}: {files}"
-        raise InputError(
-            Problem(entry.where, several, "one", f"name the file: {asset.short}: {shown(matches[0].path)}")
-        )
+        files = ", ".join(map(shown, matches[:5]))
+        several = f"several files describe {asset.name}:{specs[matches[0]]}: {files}"
+        raise InputError(Problem(entry.where, several, "one", f"name the file: {asset.short}: {shown(matches[0])}"))
     if matches:
-        return matches[0].path
+        return matches[0]
     if specs:
-        versions = ", ".join(f"{spec.version or 'no version'} ({shown(spec.path)})" for spec in specs[:5])
-        misses.append(f"{shown(path)} has {asset.name} in version {versions}")
+        versions = [f"{version or 'no version'} ({shown(spec)})" for spec, version in specs.items()]
+        misses.append(f"{shown(path)} has {asset.name} in version {', '.join(versions[:5])}")
     else:
         misses.append(f"{shown(path)} has no component {asset.name}")
     return None

@@ -27,8 +27,6 @@ from allranks.sdk.suppressions import remaining
 from allranks.sdk.yaml_job import YamlFile
 from allranks.sdk.yaml_lines import with_key_lines
 
-__all__ = ["OpenJob", "lookup_of", "opened", "read_job", "read_plan", "read_plans"]
-
 
 @dataclass(frozen=True)
 class OpenJob:
