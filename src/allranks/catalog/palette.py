@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from allranks.catalog.declared_ports import DATA
 from allranks.catalog.find import ComponentInfo, bounds
+from allranks.history import formatting
 from allranks.history.page import html_page
 
 GROUPS = ("task", "category")
@@ -36,12 +37,11 @@ def palette(components: Sequence[ComponentInfo]) -> str:
 
 
 def layout(component: ComponentInfo) -> str:
-    """Return instances x processes, as in the run settings of the form."""
-    if component.distribution == "none":
-        return "1 process" if component.instance_count == 1 else f"{component.instance_count} instances"
-    if component.process_count_per_instance is None and component.instance_count == 1:
+    """Return the distribution with instances x processes; without them if the pipeline sets the layout."""
+    processes = component.process_count_per_instance
+    if component.distribution != "none" and component.instance_count == 1 and processes is None:
         return component.distribution
-    return f"{component.distribution}, {component.instance_count} x {component.process_count_per_instance or 1}"
+    return formatting.layout(component.distribution, component.instance_count, processes or 1)
 
 
 def _plain(value: float) -> str:

@@ -13,12 +13,11 @@ from rich.text import Text
 
 from allranks.catalog.declared_ports import Port
 from allranks.catalog.find import ComponentInfo, bounds, find_components
-from allranks.catalog.palette import palette
+from allranks.catalog.palette import layout, palette
 from allranks.cli.console import console, open_in_browser, print_result, to_json
 from allranks.cli.lazy_group import lazy_group
 from allranks.cli.options import JsonOption, LibraryOption, argument, chosen_components, option
 from allranks.errors import InputError, Problem
-from allranks.history.formatting import layout
 from allranks.project.files import copy_components
 from allranks.text import count, plain
 from allranks.workspace import write_file
@@ -102,12 +101,9 @@ def print_components(console: Console, components: Sequence[ComponentInfo]) -> N
 
 
 def _card(component: ComponentInfo) -> tuple[RenderableType, ...]:
-    launch = layout(component.distribution, component.instance_count, component.process_count_per_instance or 1)
-    has_layout = component.instance_count != 1 or component.process_count_per_instance is not None
-    if component.distribution != "none" and not has_layout:
-        launch = component.distribution  # a pipeline sets the layout
     title = Text.assemble(
-        (plain(component.name), "bold"), (f" {plain(component.version)}", "bright_black"), "  ", (launch, "blue")
+        *((plain(component.name), "bold"), (f" {plain(component.version)}", "bright_black")),
+        *("  ", (layout(component), "blue")),
     )
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bright_black", no_wrap=True)
