@@ -13,7 +13,7 @@ from allranks.errors import InputError, Problem, did_you_mean
 from allranks.images.find import REGISTERED
 from allranks.sdk import internals
 from allranks.sdk.paths import nearest, project_folder
-from allranks.sdk.session import quiet, session
+from allranks.sdk.session import session
 from allranks.sdk.specs import SPECS, environment_name, load
 from allranks.text import number
 
@@ -56,7 +56,7 @@ def find_components(root: Path | None = None) -> tuple[ComponentInfo, ...]:
     """
     root = components_folder(Path.cwd()) if root is None else root
     specs = find_specs(root)
-    with session(client=False), quiet():
+    with session(client=False):
         loaded, problems = load_all(specs)
         components = [describe(component, spec) for spec, component in loaded]
     if problems:

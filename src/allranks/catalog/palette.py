@@ -24,7 +24,7 @@ def groups(components: Sequence[ComponentInfo]) -> dict[str, list[ComponentInfo]
 def palette(components: Sequence[ComponentInfo]) -> str:
     """Return the page as text. The same components give the same page."""
     environment = html_page.templates("allranks.catalog")
-    environment.globals.update(layout=layout, bounds=bounds, plain=_plain, DATA=DATA, GROUPS=GROUPS)
+    environment.globals.update(layout=layout, bounds=bounds, DATA=DATA, GROUPS=GROUPS)
     return html_page.render(
         environment,
         "palette.html",
@@ -42,7 +42,3 @@ def layout(component: ComponentInfo) -> str:
     if component.distribution != "none" and component.instance_count == 1 and processes is None:
         return component.distribution
     return formatting.layout(component.distribution, component.instance_count, processes or 1)
-
-
-def _plain(value: float) -> str:
-    return str(int(value)) if value == int(value) else repr(value)

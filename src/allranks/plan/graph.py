@@ -395,11 +395,8 @@ class Plan:
     findings: tuple[Problem, ...] = field(default=(), compare=False)
 
 
-def command_job(plan: Plan) -> Step | None:
-    """Return the step of a plan that consists of one command job; None for a pipeline."""
-    if len(plan.graph.nodes) != 1:
-        return None
-    (node,) = plan.graph.nodes
+def is_command_job(plan: Plan) -> bool:
+    """Return whether a plan consists of one command job."""
     # The step of a pipeline has another name, or it may reuse results, which a job on its own never does.
-    is_job = isinstance(node, Step) and node.name == plan.name and not node.deterministic
-    return node if is_job and isinstance(node, Step) else None
+    node = plan.graph.nodes[0] if len(plan.graph.nodes) == 1 else None
+    return isinstance(node, Step) and node.name == plan.name and not node.deterministic

@@ -30,13 +30,12 @@ def read(folder: Path) -> MLTable | None:
         tree = bounded_yaml.read_values(file)
     except InputError as error:
         raise OSError(f"{file}: {error.problems[0].found}") from None
-    if not isinstance(tree, dict):
-        raise OSError(f"{file}: it has no list of paths")
-    entries, transformations = tree.get("paths"), tree.get("transformations") or []
-    if problem := _problem({**tree, "transformations": transformations}):
-        raise OSError(f"{file}: {problem}")
+    entries = tree.get("paths") if isinstance(tree, dict) else None
     if not isinstance(entries, list) or not entries:
         raise OSError(f"{file}: it has no list of paths")
+    transformations = tree.get("transformations") or []
+    if problem := _problem({**tree, "transformations": transformations}):
+        raise OSError(f"{file}: {problem}")
     return MLTable(tuple(_pattern(entry, file) for entry in entries), tuple(transformations))
 
 

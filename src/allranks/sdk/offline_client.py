@@ -295,7 +295,7 @@ def _creates(handlers: list[ast.ExceptHandler]) -> bool:
     return any("create" in name for name in names)
 
 
-class Credential:
+class Credential(contextlib.AbstractContextManager[Any]):
     """A replacement for each of azure-identity's credentials, without a sign-in."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -313,9 +313,6 @@ class Credential:
 
     def close(self) -> None:
         pass
-
-    def __enter__(self) -> Credential:
-        return self
 
     def __exit__(self, *raised: object) -> None:
         pass

@@ -4,7 +4,7 @@ import ast
 import contextlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -98,20 +98,16 @@ def files_below(folder: Path, *suffixes: str, with_code: bool = False) -> Iterat
     with_code: whether the code beside specs is included
     """
     for where, folders, names in os.walk(folder):
-        beside = (Path(where, name) for name in names if name in specs.SPECS and not with_code)
-        skipped = {*_SKIPPED, *_code_folders(beside)}
+        skipped = set(_SKIPPED)
+        for name in () if with_code else specs.SPECS:
+            with contextlib.suppress(OSError, ValueError):
+                skipped |= {found["folder"] for found in _CODE.finditer(bounded_yaml.read(Path(where, name)))}
         folders[:] = sorted(
             name
             for name in folders
             if not name.startswith(".") and name not in skipped and not Path(where, name, "pyvenv.cfg").exists()
         )
         yield from (Path(where, name) for name in sorted(names) if name.lower().endswith(suffixes))
-
-
-def _code_folders(files: Iterable[Path]) -> Iterator[str]:
-    for spec in files:
-        with contextlib.suppress(OSError, ValueError):
-            yield from (found["folder"] for found in _CODE.finditer(bounded_yaml.read(spec)))
 
 
 def _document(text: str) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ from allranks.history.recorder import RunRecorder, results_of
 from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.local.tracking.client import ParentRun, Tracking, TrackingError, may_track
 from allranks.local.tracking.server import URI
-from allranks.plan.graph import Plan, Step, command_job
+from allranks.plan.graph import Plan, Step, is_command_job
 
 
 async def create(
@@ -67,7 +67,7 @@ def status_of(status: Status) -> str:
 def parent_of(plan: Plan, run: RunRecord) -> ParentRun | None:
     """Return the parent of the steps' MLflow runs; None for a command job, whose only run has no parent on Azure ML
     either. A resumed run has the parent that it had before."""
-    if command_job(plan) is not None:
+    if is_command_job(plan):
         return None
     tags = {"allranks.run": run.id, "mlflow.source.name": plan.source}
     return ParentRun(

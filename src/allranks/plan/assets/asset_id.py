@@ -161,17 +161,11 @@ def _from_segments(text: str, rest: str) -> AssetId:
         raise ValueError(f"no name follows {word}")
     name, *more = following
     if kind == DATASTORE:
-        return AssetId(kind, name, path=_datastore_path(more), **scope)
+        if more not in ([], [""]) and more[0] != "paths":
+            raise ValueError(f"{more[0]} is in the place of paths, after the datastore")
+        return AssetId(kind, name, path="/".join(more[1:]), **scope)
     if not more:
         return AssetId(kind, name, **scope)
     if len(more) != 2 or more[0] not in ("versions", "labels") or not more[1]:
         raise ValueError(f"/{'/'.join(more)} is in the place of /versions/VERSION or /labels/LABEL")
     return AssetId(kind, name, **{more[0].removesuffix("s"): more[1]}, **scope)
-
-
-def _datastore_path(segments: list[str]) -> str:
-    if not segments or segments == [""]:
-        return ""
-    if segments[0] != "paths":
-        raise ValueError(f"{segments[0]} is in the place of paths, after the datastore")
-    return "/".join(segments[1:])

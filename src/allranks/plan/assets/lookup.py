@@ -136,8 +136,10 @@ class AssetLookup:
         line = line_for(asset)
         registration = self.registered(asset) if self.registered else NOTHING
         # An unusable entry raises, so only a path or None is recorded.
-        misses: list[str] = []
-        path = self._created(asset, where) or registration.path or self._in_file(asset, line, misses)
+        misses: list[str] = []  # the reasons why entries of the file were rejected
+        entries = (entry for entry in self._entries(asset, line.section) if not entry.uri)
+        in_file = (mapping_file.path_of(entry, asset, misses) for entry in entries)
+        path = self._created(asset, where) or registration.path or next(filter(None, in_file), None)
         uri = "" if path or misses else self._uri(asset, line.section)
         self.uses.append(Use(asset, where, line, path, uri))
         if path is None and not uri and required:
@@ -199,15 +201,6 @@ class AssetLookup:
             if entry.uri:
                 return mapping_file.uri_below(entry, asset)
         return asset.path if asset.kind == asset_id.STORAGE and is_downloadable(asset.path) else ""
-
-    def _in_file(self, asset: AssetId, line: Line, misses: list[str]) -> Path | None:
-        """Return the path of the first entry that has the asset.
-
-        misses: filled with the reasons why other entries were rejected
-        """
-        entries = (entry for entry in self._entries(asset, line.section) if not entry.uri)
-        paths = (mapping_file.path_of(entry, asset, misses) for entry in entries)
-        return next((path for path in paths if path is not None), None)
 
     def _entries(self, asset: AssetId, section: str) -> Iterator[Entry]:
         if self.file is None:

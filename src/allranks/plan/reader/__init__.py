@@ -224,7 +224,7 @@ def _converted(
 
 
 def _guessed(file: ComponentFile | DslFile | PythonJob | YamlFile, name: str, text: str) -> str:
-    """Return the type of the value in the file. An integer in the file may be set to any number."""
+    """Return the type of the value in the file. An integer may be set to any number: ``lr: 1`` to 0.5."""
     assert not isinstance(file, ComponentFile), "every input of a component has a type"
-    value = file.given(name)
-    return "string" if value is None else settings.widened(settings.guessed_type(value), text)
+    kind = settings.guessed_type(file.given(name))
+    return "number" if kind == "integer" and not text.strip().lstrip("+-").isdecimal() else kind

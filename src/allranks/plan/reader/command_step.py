@@ -29,7 +29,6 @@ from allranks.sdk.uploads import code_at, code_elsewhere, code_of
 from allranks.sdk.validation_errors import unknown_distribution
 from allranks.sdk.yaml_lines import line_of
 
-_SHARED_MEMORY = 2 << 30
 _SIZE = re.compile(r"(\d+)\s*([bkmg]?)", re.IGNORECASE)
 _YAML = (".yml", ".yaml")
 
@@ -111,12 +110,12 @@ def _instance_type(value: Any, place: StepPlace, context: Context) -> str:
 def _shared_memory(value: Any, place: StepPlace, context: Context) -> int:
     value = known_value(value, "resources.shm_size", place, context)
     if value is None:
-        return _SHARED_MEMORY
+        return Step.shm_size
     size = _SIZE.fullmatch(str(value).strip())
     if not size:
         expected = "a number and a unit, b, k, m or g, such as 2g"
         context.problems.append(Problem(place.key("resources.shm_size"), repr(value), expected))
-        return _SHARED_MEMORY
+        return Step.shm_size
     return int(size[1]) * _UNITS[size[2].lower()]
 
 

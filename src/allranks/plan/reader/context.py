@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +70,6 @@ class Context:
     datastore: str = "workspaceblobstore"
     codes: dict[object, Code | None] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
-
-    def within(self, path: str, values: Mapping[str, Any], base: Path | None = None) -> Context:
-        """Return the context for the graph of the node at that path."""
-        return replace(self, path=path, values=values, base=base or self.base)
 
     def with_datastore(self, text: str) -> str:
         """Return a path with ``${{default_datastore}}`` replaced."""

@@ -125,7 +125,8 @@ def _pipeline(name: str, node: NodeRequest, component: ComponentRequest, context
     place = context.place(name)
     step_ports.refuse_unknown(node, component, place, context)
     bound = step_ports.inputs(node, component, place, context)
-    inner = context.within(f"{context.path}{name}.", _known_values(component, bound, context), component.base)
+    values = _known_values(component, bound, context)
+    inner = replace(context, path=f"{context.path}{name}.", values=values, base=component.base)
     component_name, version = command_step.identity(component)
     outputs = step_ports.outputs(node, component, context)
     graph = read_graph(component, declared_inputs(component, {}, inner), inner)
@@ -208,7 +209,7 @@ def _input(
         # A default of 1 does not exclude 0.5.
         kind = used
     if not kind:
-        guessed = "string" if given is None else guessed_type(given)
+        guessed = guessed_type(given)
         # azure-ai-ml sends a number that is not whole to an integer.
         kind = guessed if (used, guessed) == ("integer", "number") else used or guessed
     port = {**port, "type": kind}

@@ -78,23 +78,13 @@ def convert(text: str, type_name: str) -> Primitive:
     return located(text, Path.cwd())
 
 
-def guessed_type(value: Primitive) -> str:
-    """Return the type of an undeclared input, derived from its value as the SDK does."""
+def guessed_type(value: Primitive | None) -> str:
+    """Return the type of an undeclared input, derived from its value as the SDK does; string if it has none."""
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int):
         return "integer"
     return "number" if isinstance(value, float) else "string"
-
-
-def widened(type_name: str, text: str) -> str:
-    """Return the type to convert a text to if the type is only derived: ``lr: 1`` in a file may be set to 0.5."""
-    if type_name == "integer":
-        try:
-            int(text)
-        except ValueError:
-            return "number"
-    return type_name
 
 
 def with_inputs(plan: Plan, texts: Mapping[str, str]) -> Plan:
