@@ -4,7 +4,6 @@ import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from allranks.contract.templating import PRIMITIVES, Primitive
@@ -21,10 +20,6 @@ class _OfFile:
     """A job or function of a Python file."""
 
     file: PythonFile
-
-    @property
-    def path(self) -> Path:
-        return self.file.path
 
     @property
     def warnings(self) -> list[Problem]:
@@ -100,7 +95,7 @@ class DslFile(_OfFile):
             if parameters[name].default is inspect.Parameter.empty and name not in values
         ]
         if missing:
-            where = f"of the pipeline ({shown(self.path)})"
+            where = f"of the pipeline ({shown(self.file.path)})"
             raise InputError.of(
                 Problem(f"input {name} {where}", "it has no value", "", f"set it: --set {name}=VALUE", "missing-input")
                 for name in missing

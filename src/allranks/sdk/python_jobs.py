@@ -45,7 +45,12 @@ def read(path: Path, name: str | None, find: Find | None = None) -> DslFile | Py
         raise InputError(Problem(shown(path), found, expected, did_you_mean(name, known)), *file.cut_short)
     choices = _choices(file, functions, jobs)
     if len(set(map(id, choices.values()))) > 1:
-        raise InputError(_several_problem(path, choices), *file.cut_short)
+        named = [f"{shown(path)}:{name}" for name in choices if name.isidentifier()]
+        fix = f"name one: {' or '.join(named)}" if named else "assign each to a variable of its own, and name one"
+        noun = "pipelines" if all(map(inspect.isfunction, choices.values())) else "jobs"
+        found = f"it has {len(choices)} {noun}: {', '.join(choices)}"
+        problem = Problem(shown(path), found, "one pipeline", fix, code="several-pipelines")
+        raise InputError(problem, *file.cut_short)
     return _opened(file, choices)[0]
 
 
@@ -85,8 +90,11 @@ def _choices(file: PythonFile, functions: dict[str, Any], jobs: dict[str, Any]) 
         return choices
     if file.warnings:
         raise InputError.of(replace(problem, level=Level.ERROR) for problem in file.warnings)
-    makers = " or ".join(f"{shown(file.path)}:{maker}" for maker in _makers(file))
-    fix = f"name a function that makes one: {makers}" if makers else _guard_fix(file.path)
+    fix, text = "", file.path.read_text(encoding="utf-8", errors="replace")
+    if makers := " or ".join(f"{shown(file.path)}:{maker}" for maker in _makers(file)):
+        fix = f"name a function that makes one: {makers}"
+    elif file.path.suffix == ".py" and '"__main__"' in text.replace("'", '"'):
+        fix = 'code below if __name__ == "__main__" is not run: create the job above it'
     raise InputError(Problem(shown(file.path), "it has no pipeline", _EXPECTED, fix, code="no-pipeline"))
 
 
@@ -177,22 +185,6 @@ def _without_bases(jobs: dict[str, Any]) -> dict[str, Any]:
 def is_pipeline_function(value: Any) -> bool:
     """Return whether a value is a function that is decorated with ``@dsl.pipeline``."""
     return inspect.isfunction(value) and internals.pipeline_builder(value) is not None
-
-
-def _several_problem(path: Path, choices: dict[str, Any]) -> Problem:
-    named = [name for name in choices if name.isidentifier()]
-    noun = "pipelines" if all(inspect.isfunction(value) for value in choices.values()) else "jobs"
-    fix = "name one: " + " or ".join(f"{shown(path)}:{name}" for name in named)
-    fix = fix if named else "assign each to a variable of its own, and name one"
-    found = f"it has {len(choices)} {noun}: {', '.join(choices)}"
-    return Problem(shown(path), found, "one pipeline", fix, code="several-pipelines")
-
-
-def _guard_fix(path: Path) -> str:
-    """Return the fix for a file that creates its job only under ``if __name__ == "__main__"``."""
-    if path.suffix == ".py" and '"__main__"' in path.read_text(encoding="utf-8", errors="replace").replace("'", '"'):
-        return 'code below if __name__ == "__main__" is not run: create the job above it'
-    return ""
 
 
 def read_object(job: Any) -> DslFile | PythonJob:

@@ -41,10 +41,6 @@ class YamlFile:
     text: YamlText
     warnings: list[Problem] = field(default_factory=list)
 
-    @property
-    def path(self) -> Path:
-        return self.text.path
-
     def inputs(self) -> dict[str, str | None]:
         """Return the types of the pipeline's inputs by name; None for an input with only a value."""
         inputs = self.text.tree.get("inputs")
@@ -82,7 +78,7 @@ class YamlFile:
         """Return the first line of the node at this path, if it is in this file."""
         key = ".".join(f"jobs.{name}" for name in path.split("."))
         line = self.text.lines.get(key, 1 if "jobs" not in self.text.tree else None)
-        return Location(shown(self.path), line) if line else None
+        return Location(shown(self.text.path), line) if line else None
 
     def _explained(self, error: Exception, overrides: list[dict[str, Any]]) -> Exception:
         """Return a better error. The SDK only explains an error if every job has a type, whose default is command."""
@@ -95,7 +91,7 @@ class YamlFile:
         return error
 
     def _load(self, overrides: list[dict[str, Any]]) -> Any:
-        return internals.load_job(source=str(self.path), params_override=overrides)
+        return internals.load_job(source=str(self.text.path), params_override=overrides)
 
     def _misspelt(self, overrides: list[dict[str, Any]]) -> list[Problem]:
         """Report misspelt keys, some of which the SDK ignores."""
