@@ -83,10 +83,9 @@ def signature(component: Any) -> inspect.Signature:
     """Return the signature of a component's function."""
     parameters = []
     for port in input_ports(component):
-        default = inspect.Parameter.empty if port.default is None and not port.optional else port.default
-        default = None if port.optional else default
-        keyword = inspect.Parameter(port.name, inspect.Parameter.KEYWORD_ONLY, default=default)
-        parameters.append(keyword.replace(annotation=_annotation(port)))
+        default = None if port.optional else inspect.Parameter.empty if port.default is None else port.default
+        kind, annotation = inspect.Parameter.KEYWORD_ONLY, _annotation(port)
+        parameters.append(inspect.Parameter(port.name, kind, default=default, annotation=annotation))
     return inspect.Signature(parameters)
 
 

@@ -36,18 +36,16 @@ def session(*, client: bool = True) -> Iterator[None]:
 
     client: whether the block talks to Azure. Without its client, importing the SDK takes less than half the time
     """
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
-        stack.enter_context(contextlib.redirect_stdout(sys.stderr))
-        stack.enter_context(entry(os.environ, PRIVATE_FEATURES, "true"))
-        stack.enter_context(_muted(client))
-        folder = stack.enter_context(_temporary_folders())
-        stack.enter_context(quick_yaml())
-        stack.enter_context(selected_alternatives())
-        stack.enter_context(exact_uploads(folder, client=client))
-        if client:
-            stack.enter_context(serialized_model_creation())
+    with (
+        contextlib.redirect_stdout(sys.stderr),
+        entry(os.environ, PRIVATE_FEATURES, "true"),
+        _muted(client),
+        _temporary_folders() as folder,
+        quick_yaml(),
+        selected_alternatives(),
+        exact_uploads(folder, client=client),
+        serialized_model_creation() if client else contextlib.nullcontext(),
+    ):
         yield
 
 
@@ -72,27 +70,29 @@ def _temporary_folders() -> Iterator[Path]:
 
     Yield the folder that contains them.
     """
-    modules = (internals.additional_includes, internals.pipeline_expressions)
     with tempfile.TemporaryDirectory(prefix="allranks-", ignore_cleanup_errors=True) as folder:
         own = SimpleNamespace(mkdtemp=functools.partial(tempfile.mkdtemp, dir=folder))
-        with contextlib.ExitStack() as stack:
-            for module in modules:
-                stack.enter_context(internals.replaced(module, "tempfile", own))
+        with (
+            internals.replaced(internals.additional_includes, "tempfile", own),
+            internals.replaced(internals.pipeline_expressions, "tempfile", own),
+        ):
             yield Path(folder)
 
 
 @contextlib.contextmanager
 def _muted(client: bool) -> Iterator[None]:
-    _import(client)  # the import sets a handler and a level of the SDK's logger
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
-    before = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, before, strict=True):
-            logger.setLevel(level)
+    """Import the SDK, and discard its logs and warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _import(client)  # the import sets a handler and a level of the SDK's logger
+        levels = {logger: logger.level for logger in map(logging.getLogger, _LOGGERS)}
+        for logger in levels:
+            logger.setLevel(logging.CRITICAL + 1)
+        try:
+            yield
+        finally:
+            for logger, level in levels.items():
+                logger.setLevel(level)
 
 
 def _import(client: bool) -> None:

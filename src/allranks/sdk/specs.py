@@ -78,7 +78,8 @@ def _problem(text: YamlText | None, spec: Path, key: str, message: str) -> Probl
     where = text.place(key) if text else str(spec)
     where = f"{where}, key {key}" if key else where
     if message == "Unknown field." and text:
-        return unknown_key(where, validation_errors.similar(validation_errors.kind_of(text.tree), key, text.tree))
+        kind = f"{validation_errors.type_of(text.tree, 'component')} component"
+        return unknown_key(where, validation_errors.similar(kind, key, text.tree))
     value, unquoted = (text.value(key), text.unquoted.get(key)) if text else (None, None)
     problem = refused(where, key, value, message, unquoted)
     return replace(problem, fix=problem.fix or "correct the spec")
@@ -87,10 +88,11 @@ def _problem(text: YamlText | None, spec: Path, key: str, message: str) -> Probl
 def _mistakes(text: YamlText) -> Iterator[Problem]:
     """Yield misspelt keys, some of which the SDK ignores, and an unknown distribution, for which the SDK reports no
     others."""
-    for key, meant in validation_errors.misspelt(validation_errors.kind_of(text.tree), text.tree):
+    kind = f"{validation_errors.type_of(text.tree, 'component')} component"
+    for key, meant in validation_errors.misspelt(kind, text.tree):
         yield unknown_key(f"{text.place(key)}, key {key}", meant)
-    if isinstance(kind := text.value("distribution.type"), str):
-        yield from unknown_distribution(kind, f"{text.place('distribution.type')}, key distribution.type")
+    if isinstance(distribution := text.value("distribution.type"), str):
+        yield from unknown_distribution(distribution, f"{text.place('distribution.type')}, key distribution.type")
 
 
 def _import_file(file: Path) -> ModuleType:

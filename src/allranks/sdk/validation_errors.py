@@ -215,9 +215,10 @@ def similar(kind: str, key: str, tree: Any) -> str:
     )
 
 
-def kind_of(tree: Mapping[str, Any]) -> str:
-    """Return the kind of a component's file, for `misspelt`."""
-    return f"{tree.get('type') or ('pipeline' if 'jobs' in tree else 'command')} component"
+def type_of(tree: Mapping[str, Any], noun: str) -> str:
+    """Return the type of a job or a component; that of its schema if the file sets no type."""
+    schema = re.search(rf"(\w+){noun}\.schema", str(tree.get("$schema", "")), re.IGNORECASE)
+    return str(tree.get("type") or (schema[1].lower() if schema else "pipeline" if "jobs" in tree else "command"))
 
 
 def _misspelt(level: Level, tree: Any, path: str) -> Iterator[tuple[str, str]]:

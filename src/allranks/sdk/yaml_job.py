@@ -26,7 +26,7 @@ from allranks.sdk.request import NOT_RUN, not_run
 from allranks.sdk.schema_unions import MISSING_KEY
 from allranks.sdk.suppressions import remaining
 from allranks.sdk.unsendable import bound_counts, count_problem
-from allranks.sdk.validation_errors import described, refused, unknown_key
+from allranks.sdk.validation_errors import described, refused, type_of, unknown_key
 from allranks.sdk.yaml_lines import YamlText
 from allranks.secrets import quoted
 
@@ -95,7 +95,7 @@ class YamlFile:
 
     def _misspelt(self, overrides: list[dict[str, Any]]) -> list[Problem]:
         """Report misspelt keys, some of which the SDK ignores."""
-        keys = list(validation_errors.misspelt(f"{_kind(self.text.tree, 'job')} job", self.text.tree))
+        keys = list(validation_errors.misspelt(f"{type_of(self.text.tree, 'job')} job", self.text.tree))
         problems = [unknown_key(self.text.where(key), meant) for key, meant in keys]
         with contextlib.suppress(Exception):  # the SDK's errors have no common class
             if problems:
@@ -117,7 +117,7 @@ def read(path: Path) -> YamlFile | ComponentFile:
     """
     text = yaml_lines.parse(path)
     if spec_files.kind_of(text.tree) is spec_files.Kind.COMPONENT:
-        kind = _kind(text.tree, "component")
+        kind = type_of(text.tree, "component")
         if kind in ("command", "parallel"):
             return component_job.read(path)
         found, expected = "it describes a pipeline component, not a job", "a job, such as a pipeline that uses it"
@@ -125,7 +125,7 @@ def read(path: Path) -> YamlFile | ComponentFile:
             found = f"it describes a component of type {kind}, which the local engine does not run yet"
             expected = "a job, a command or parallel component, or a pipeline component in a pipeline"
         raise InputError(Problem(shown(path), found, expected))
-    kind = _kind(text.tree, "job")
+    kind = type_of(text.tree, "job")
     if "type" not in text.tree and ("jobs" in text.tree or kind == "sweep"):
         found = "it has jobs, but no type" if "jobs" in text.tree else "it describes a sweep, but it has no type"
         missing = "type: pipeline" if "jobs" in text.tree else "type: sweep"
@@ -145,12 +145,6 @@ def read(path: Path) -> YamlFile | ComponentFile:
     elif kind == "pipeline" and not isinstance(text.tree.get("jobs"), dict):
         raise InputError(Problem(text.where("jobs"), "the pipeline has no jobs", "at least one job"))
     return YamlFile(text)
-
-
-def _kind(tree: Mapping[str, Any], noun: str) -> str:
-    """Return the type of a job or a component; that of its schema if the file sets no type."""
-    schema = re.search(rf"(\w+){noun}\.schema", str(tree.get("$schema", "")), re.IGNORECASE)
-    return str(tree.get("type") or (schema[1].lower() if schema else "command"))
 
 
 def _type(value: Any) -> str | None:
@@ -339,7 +333,7 @@ def _problem(text: YamlText, key: str, message: str, error: Exception) -> Proble
         expected = "in a job a literal is its value alone"
         return Problem(text.where(f"inputs.{port}"), "it declares a type", expected, f"write {port}: VALUE")
     if message == "Unknown field.":
-        return unknown_key(at, validation_errors.similar(f"{_kind(text.tree, 'job')} job", key, text.tree))
+        return unknown_key(at, validation_errors.similar(f"{type_of(text.tree, 'job')} job", key, text.tree))
     if "node name should be" in message:
         expected = "lower-case letters, digits and _, beginning with a letter or _"
         return Problem(at, f"{name!r} cannot be the name of a step", expected, "rename it")
