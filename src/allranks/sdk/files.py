@@ -6,8 +6,10 @@ upload, with its interpretation of ignore files, except those that `upload_exclu
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
+import shutil
 import stat
 import tempfile
 import zipfile
@@ -305,14 +307,16 @@ def _without_ignored(merged: FileList) -> FileList:
 
 
 @functools.cache
-def _archives() -> tempfile.TemporaryDirectory[str]:
+def _archives() -> str:
     """Return the folder for archives, which is removed when this process ends."""
-    return tempfile.TemporaryDirectory(prefix="allranks-")
+    folder = tempfile.mkdtemp(prefix="allranks-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _packed(files: Mapping[str, Path], root: str, name: str) -> Path:
     """Create an archive like the SDK, but without file times, so that equal content gives equal archives."""
-    path = Path(tempfile.mkdtemp(dir=_archives().name), name)
+    path = Path(tempfile.mkdtemp(dir=_archives()), name)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr(zipfile.ZipInfo(f"{root}/", _EARLIEST_TIME), b"")
         for inner, source in sorted(files.items()):
