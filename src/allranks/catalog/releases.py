@@ -25,10 +25,11 @@ from typing import Any
 from allranks.catalog.find import components_folder, describe, environment_file, find_specs, load_all
 from allranks.catalog.variants import as_yaml
 from allranks.errors import InputError, Problem
-from allranks.images.find import REGISTERED, environments_folder
+from allranks.images.find import FOLDER, REGISTERED
 from allranks.sdk import internals
 from allranks.sdk.compilation import component_request
 from allranks.sdk.files import FileList
+from allranks.sdk.paths import nearest
 from allranks.sdk.session import session
 from allranks.sdk.specs import load_environment
 from allranks.sdk.uploads import code_of, context_of
@@ -112,10 +113,8 @@ def release(into: Path, root: Path | None = None, names: Sequence[str] = (), reg
 
 
 def _environment_files(root: Path, components: Sequence[tuple[Path, Any]]) -> list[Path]:
-    try:
-        files = sorted(environments_folder(root).glob(f"*/{REGISTERED}"))
-    except InputError:
-        files = []
+    folder = nearest(root, FOLDER, exists=Path.is_dir)
+    files = sorted(folder.glob(f"*/{REGISTERED}")) if folder else []
     named = [file for _, component in components if (file := environment_file(component))]
     return list({file.resolve(): file for file in (*files, *named)}.values())
 

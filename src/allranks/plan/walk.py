@@ -45,8 +45,9 @@ def left_out(plan: Plan) -> list[str]:
 
 def first_iteration(loop: DoWhile | ParallelFor) -> str:
     """Return the label of a loop's first iteration; "0" if the items are unknown before the run."""
-    known = isinstance(loop, ParallelFor) and isinstance(loop.items, tuple) and loop.items
-    return loop.items[0].name if known else "0"  # type: ignore[index, union-attr]
+    if isinstance(loop, ParallelFor) and isinstance(loop.items, tuple) and loop.items:
+        return loop.items[0].name
+    return "0"
 
 
 def without_labels(path: str) -> str:

@@ -49,7 +49,7 @@ def with_runtime(code: FileList, command: str, where: str) -> FileList:
         added = _required_steps(modules)
         modules = modules.union(*map(_imports_of_step, added))
     if any(map(_is_in_runtime, modules)) and not _contains_package(code, NAME):
-        added |= _runtime()
+        added |= _files(_PACKAGE, NAME)
     if not added:
         return code
     rules = rules_among(code.files)
@@ -66,15 +66,13 @@ def _contains_package(code: FileList, name: str) -> bool:
 
 
 @functools.cache
-def _runtime() -> Mapping[str, Path]:
-    """Return the files of the runtime, which do not change during this process."""
-    return list_path(_PACKAGE, str(_PACKAGE)).below(NAME).files
+def _files(folder: Path, name: str) -> Mapping[str, Path]:
+    """Return the files of a package of that name, which do not change during this process."""
+    return list_path(folder, str(folder)).below(name).files
 
 
-@functools.cache
 def _steps() -> Mapping[str, Path]:
-    folder = steps_parent() / STEPS
-    return list_path(folder, str(folder)).below(STEPS).files
+    return _files(steps_parent() / STEPS, STEPS)
 
 
 def steps_parent() -> Path:

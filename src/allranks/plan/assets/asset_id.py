@@ -126,18 +126,14 @@ def _named(kind: str, text: str) -> AssetId:
     name, colon, version = text.partition(":")
     if colon and "@" in text:
         raise ValueError("it has a version and a label")
-    if not colon:
-        name, at, label = text.partition("@")
-        if at and not label:
-            raise ValueError("there is no label after the @")
-        asset = AssetId(kind, name, label=label)
-    elif not version:
+    if colon and not version:
         raise ValueError("there is no version after the colon")
-    else:
-        asset = AssetId(kind, name, version)
+    name, at, label = name.partition("@")
+    if at and not label:
+        raise ValueError("there is no label after the @")
     if not name:
         raise ValueError("it has no name")
-    return asset
+    return AssetId(kind, name, version, label)
 
 
 def _from_segments(text: str, rest: str) -> AssetId:
