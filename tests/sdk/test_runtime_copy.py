@@ -1,6 +1,5 @@
 """The runtime goes with the code that uses it, and only with that."""
 
-import functools
 import shutil
 import subprocess
 import sys
@@ -84,8 +83,7 @@ def test_what_the_steps_share_goes_with_the_runtime_that_it_imports(
     write(tmp_path, "package/src/allranks_steps/history.py", shared)
     write(tmp_path, "package/src/allranks_steps/__init__.py", "")
     monkeypatch.setattr(runtime_copy, "steps_parent", lambda: tmp_path / "package/src")
-    for name in ("_steps", "_imports_of_step"):
-        monkeypatch.setattr(runtime_copy, name, functools.cache(getattr(runtime_copy, name).__wrapped__))
+    monkeypatch.setattr(runtime_copy, "_imports_of_step", runtime_copy._imports_of_step.__wrapped__)
     write(tmp_path, "code/train.py", text)
     files = uploaded(tmp_path / "code")
     assert packages(files) == expected

@@ -30,14 +30,6 @@ _FIX = "remove it, or add it to .amlignore"
 _EARLIEST_TIME = (1980, 1, 1, 0, 0, 0)
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    """A file or folder that is not uploaded. name: as in the list; a folder's name ends with a slash."""
-
-    name: str
-    reason: str
-
-
 _NAMED = 5
 """Maximum number of names per reason in a message."""
 
@@ -47,11 +39,11 @@ class FileList:
     """The files to upload.
 
     files:    local paths by their names in the upload, sorted by name
-    left_out: files and folders next to them that are not uploaded
+    left_out: reasons why files and folders next to them are not uploaded, by name; a folder's name ends with a slash
     """
 
     files: Mapping[str, Path] = field(default_factory=dict)
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def size(self) -> int:
         return sum(path.stat().st_size for path in self.files.values())
@@ -59,8 +51,8 @@ class FileList:
     def left_out_text(self) -> str:
         """Return the excluded names by reason, in one line; "" if there are none."""
         by_reason: dict[str, list[str]] = {}
-        for entry in self.left_out:
-            by_reason.setdefault(entry.reason, []).append(entry.name)
+        for name, reason in self.left_out.items():
+            by_reason.setdefault(reason, []).append(name)
         return "; ".join(
             f"{', '.join(names[:_NAMED])}{f' and {len(names) - _NAMED:,} more' if names[_NAMED:] else ''} ({reason})"
             for reason, names in by_reason.items()
@@ -69,7 +61,7 @@ class FileList:
     def below(self, folder: str) -> FileList:
         """Return the list with all names moved into a folder."""
         files = {f"{folder}/{name}": path for name, path in self.files.items()}
-        return FileList(files, tuple(LeftOut(f"{folder}/{entry.name}", entry.reason) for entry in self.left_out))
+        return FileList(files, {f"{folder}/{name}": reason for name, reason in self.left_out.items()})
 
 
 def list_path(path: Path, where: str, without: Collection[Path] = ()) -> FileList:
@@ -123,8 +115,11 @@ def list_merged(
             inner = ignored.inside(include) if include.is_dir() else ignored
             lists.append(_listed(include, include.name, inner, where, without))
     files = {name: path for file_list in lists for name, path in file_list.files.items()}
-    merged = FileList(dict(sorted(files.items())), tuple(entry for file_list in lists for entry in file_list.left_out))
-    return _without_ignored(merged)
+    left_out = {name: reason for file_list in lists for name, reason in file_list.left_out.items()}
+    rules = rules_among(files)
+    excluded = sorted(filter(rules.exclude, files))
+    left_out |= dict.fromkeys(excluded, f"named in {rules.file}")
+    return FileList({name: files[name] for name in sorted(files.keys() - excluded)}, left_out)
 
 
 def is_archive(include: Path) -> bool:
@@ -206,7 +201,7 @@ def _listed(path: Path, name: str, ignored: _Ignored, where: str, without: Colle
     if walk.problems:
         expected = "files that can be read"
         raise InputError.of(Problem(where, found, expected, _FIX, code="unreadable-code") for found in walk.problems)
-    return FileList(dict(sorted(walk.files.items())), tuple(sorted(walk.left_out, key=lambda entry: entry.name)))
+    return FileList(dict(sorted(walk.files.items())), dict(sorted(walk.left_out.items())))
 
 
 class _Walk:
@@ -219,7 +214,7 @@ class _Walk:
         self.root = root
         self.without = without
         self.files: dict[str, Path] = {}
-        self.left_out: list[LeftOut] = []
+        self.left_out: dict[str, str] = {}
         self.problems: list[str] = []
         self._pending: list[_Entry] = []
         self._linked = 0
@@ -295,15 +290,7 @@ class _Walk:
             self.files[entry.name] = entry.path
 
     def _leave_out(self, entry: _Entry, reason: str, folder: bool) -> None:
-        self.left_out.append(LeftOut(f"{entry.name or '.'}/" if folder else entry.name, reason))
-
-
-def _without_ignored(merged: FileList) -> FileList:
-    """Return the merged list without the files that its ignore file excludes."""
-    rules = rules_among(merged.files)
-    ignored = [name for name in merged.files if rules.exclude(name)]
-    left_out = (*merged.left_out, *(LeftOut(name, f"named in {rules.file}") for name in ignored))
-    return FileList({name: path for name, path in merged.files.items() if name not in set(ignored)}, left_out)
+        self.left_out[f"{entry.name or '.'}/" if folder else entry.name] = reason
 
 
 @functools.cache

@@ -134,7 +134,7 @@ def _not_empty(files: FileList, where: str) -> FileList:
     """Return the files. Raise InputError if all of them are excluded."""
     if files.files or not files.left_out:
         return files
-    examples = ", ".join(f"{entry.name} ({entry.reason})" for entry in files.left_out[:5])
+    examples = ", ".join(f"{name} ({reason})" for name, reason in [*files.left_out.items()][:5])
     found = f"all of the code is left out: {examples}"
     raise InputError(Problem(where, found, "a file that may leave the machine", code="code-left-out"))
 

@@ -1,15 +1,14 @@
 """Print uploads: each folder with its files and size, and the omitted files with the reason."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from allranks.sdk.files import LeftOut
 from allranks.sdk.uploads import Upload
 from allranks.text import count, in_bytes, plain
 
@@ -27,15 +26,15 @@ def print_uploads(console: Console, uploads: Sequence[Upload]) -> None:
         print_files(console, upload.files.files, upload.files.left_out)
 
 
-def print_files(console: Console, names: Iterable[str], left_out: Sequence[LeftOut], indent: str = "  ") -> None:
+def print_files(console: Console, names: Iterable[str], left_out: Mapping[str, str], indent: str = "  ") -> None:
     """Print the files of a folder, one line per subfolder, and the omitted files, one line per reason."""
     for folder, inside in groupby(sorted(map(os.path.split, names)), key=lambda split: split[0]):
         files = ", ".join(plain(name) for _, name in inside)
         console.print(Text.assemble(indent, (f"{plain(folder or '.')}/  ", "cyan"), files), soft_wrap=True)
     if left_out:
         console.print(Text(f"{indent}left out", style="bright_black"))
-    for reason, group in groupby(sorted(left_out, key=attrgetter("reason", "name")), key=attrgetter("reason")):
-        listed = [plain(file.name) for file in group]
+    for reason, group in groupby(sorted((reason, name) for name, reason in left_out.items()), key=itemgetter(0)):
+        listed = [plain(name) for _, name in group]
         more = f" and {len(listed) - _MOST_NAMES:,} more" if len(listed) > _MOST_NAMES else ""
         line = f"{indent}  {', '.join(listed[:_MOST_NAMES])}{more}"
         console.print(Text.assemble(line, (f"  {plain(reason)}", "bright_black")), soft_wrap=True)
@@ -54,8 +53,8 @@ def uploads_json(uploads: Sequence[Upload]) -> list[dict[str, Any]]:
     ]
 
 
-def left_out_json(left_out: Iterable[LeftOut]) -> list[dict[str, str]]:
-    return [{"name": file.name, "reason": file.reason} for file in left_out]
+def left_out_json(left_out: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"name": name, "reason": reason} for name, reason in left_out.items()]
 
 
 def amount(files: int, size: int) -> str:
