@@ -11,7 +11,6 @@ NUMBERS = frozenset({"integer", "number"})
 PARAMETERS = NUMBERS | {"string", "boolean"}
 """Types of ports that the designer shows as fields of the component's form."""
 
-
 TRUE = frozenset({"true", "yes", "on", "t", "y", "1"})
 FALSE = frozenset({"false", "no", "off", "f", "n", "0"})
 """Texts, in lower case, that azure-ai-ml reads as booleans in specs."""

@@ -33,7 +33,6 @@ ENV PATH=/azureml-envs/allranks/bin:$PATH
 """
 """The Dockerfile of an image with the packages of a conda file in a separate environment, as Azure ML builds it."""
 
-
 _STEP = re.compile(r"(?:\[\d+/\d+\] )?(?:STEP |Step |#\d+ \[(?:[\w-]+ )?)\d+/\d+[\]: ]+(?P<instruction>.*)")
 """A line in which buildah, podman or Docker names the instruction of a Dockerfile that it executes."""
 

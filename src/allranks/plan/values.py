@@ -58,8 +58,6 @@ NAME = "name"
 TRIGGER_TIME = "creation_context.trigger_time"
 """The time at which the schedule fired. For a run without a schedule, the time at which it was created."""
 
-TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
-"""The format of a trigger time, in UTC. That of Azure ML is not documented, so parsers should accept others too."""
 
 EXPRESSION = re.compile(r"\$\{\{\s*(" + "|".join(map(re.escape, (NAME, TRIGGER_TIME))) + r")\s*}}")
 
@@ -70,10 +68,9 @@ def filled(plan: Plan, name: str, triggered: float) -> Plan:
     name:      of the job
     triggered: when the schedule fired, or the run was created, in seconds since the epoch
     """
-    values = {
-        NAME: name,
-        TRIGGER_TIME: datetime.fromtimestamp(triggered, timezone.utc).strftime(TIME_FORMAT),
-    }
+    # The format of Azure ML is not documented, so parsers should accept others too.
+    time = datetime.fromtimestamp(triggered, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+    values = {NAME: name, TRIGGER_TIME: time}
     inputs = tuple(_filled(port, values) for port in plan.graph.inputs)
     return replace(plan, graph=replace(plan.graph, inputs=inputs))
 

@@ -145,10 +145,8 @@ def _layout(text: str, pasted: Pasted, launch: str, size: sizes.Size | None) -> 
             instances = max(1, total // said["each"]) if said.get("each") and "instances" not in said else instances
             each = max(1, total // instances)
         if not each:
-            found, fix = (
-                f"{pasted.launcher} starts one process for each GPU",
-                "use -j, or --size for its number of GPUs",
-            )
+            found = f"{pasted.launcher} starts one process for each GPU"
+            fix = "use -j, or --size for its number of GPUs"
             raise InputError(Problem("the layout", found, layouts.EXAMPLE, fix))
         layout = Layout(instances, each)
     each = layout.process_count_per_instance

@@ -32,8 +32,6 @@ _SECTIONS = ("distribution", "limits", "queue_settings", "resources")
 
 _CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SETTINGS = ("default_datastore", "continue_on_step_failure", "force_rerun", "on_init", "on_finalize")
-
-
 _ABOUT = (
     *("name", "version", "display_name", "description", "type", "tags", "properties"),
     *("is_deterministic", "environment_variables"),

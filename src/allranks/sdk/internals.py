@@ -158,8 +158,6 @@ component_key = methodcaller("_get_component_attr_name")
 """The key that names the component of a node: component, trial or task."""
 replace_component = _setter("_component")
 """Set the component of a node to one with the same inputs and outputs. The bindings do not change."""
-
-
 rest_object = methodcaller("_to_rest_object")
 """The request body of a node."""
 schema_context = methodcaller("_default_context")

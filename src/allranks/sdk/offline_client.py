@@ -162,9 +162,6 @@ def client_class(workspace: Workspace) -> type:
                 raise AttributeError(collection)
             return _Operations(workspace, collection, self._registry)
 
-        def __repr__(self) -> str:
-            return f"MLClient({self.workspace_name or self._registry}, offline)"
-
     return MLClient
 
 

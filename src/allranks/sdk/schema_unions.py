@@ -84,10 +84,8 @@ def _selected(complaints: Mapping[Any, Any], value: Any) -> list[Any]:
     fitting = {field: complaint for field, complaint in complaints.items() if _takes(field, dict if of_file else kind)}
     if kind is not dict or not fitting:
         mapping = [_NOT_A_MAPPING] if any(_takes(field, dict) for field in complaints) else []
-        return list(fitting.values()) or [
-            *(complaints[each] for each in complaints if not _takes(each, dict)),
-            *mapping,
-        ]
+        others = [complaint for field, complaint in complaints.items() if not _takes(field, dict)]
+        return list(fitting.values()) or [*others, *mapping]
     schemas = {schema: complaint for field, complaint in fitting.items() for schema in alternatives(field)}
     typed = of_type(schemas, value)
     if not typed:

@@ -58,9 +58,8 @@ def load_environment(file: Path) -> Any:
     # The SDK's errors have no common class. Any of them means that it would not register the environment.
     except Exception as error:
         found = f"azure-ai-ml does not load it: {validation_errors.one_line(error)}"
-        raise InputError(
-            Problem(shown(file), found, "an environment: name, with image or build", "correct it")
-        ) from None
+        expected = "an environment: name, with image or build"
+        raise InputError(Problem(shown(file), found, expected, "correct it")) from None
 
 
 def environment_name(file: Path) -> str:

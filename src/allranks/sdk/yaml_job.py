@@ -65,14 +65,13 @@ class YamlFile:
         if len(problems) > len(self.warnings):
             raise InputError.of(problems)
         try:
-            job = self._load(overrides)
+            return self._load(overrides)
         except InputError:
             raise
         except Exception as error:
             problems = [*_dangling(self.text), *_bound_counts(self.text), *_date_versions(self.text)]
             problems = problems or _refused(self.text, self._explained(error, overrides))
             raise InputError.of((*problems, *self.warnings)) from None
-        return job
 
     def location(self, path: str) -> Location | None:
         """Return the first line of the node at this path, if it is in this file."""
@@ -132,8 +131,7 @@ def read(path: Path) -> YamlFile | ComponentFile:
         raise InputError(Problem(shown(path), found, missing, f"add the line {missing}"))
     if kind not in ("automl", "pipeline", "command", "spark", "sweep"):
         key = "type" if "type" in text.tree else "$schema"
-        what = NOT_RUN.get(kind, f"a job of type {kind}")
-        raise InputError(not_run(text.where(key), what))
+        raise InputError(not_run(text.where(key), NOT_RUN.get(kind, f"a job of type {kind}")))
     component = text.tree.get("component")
     if kind == "pipeline" and "jobs" not in text.tree and isinstance(component, str):
         inner = text.path.parent / component.removeprefix("file:")

@@ -36,8 +36,6 @@ _AZURE_ONLY = ("identity", "queue_settings", "services")
 
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _DEFAULTS = Parallel("", "")
-
-
 _DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?")
 
 

@@ -73,9 +73,8 @@ def condition(name: str, node: NodeRequest, context: Context) -> Condition | Non
                 expected = "a step of the same pipeline: ${{parent.jobs.NAME}}"
                 context.problems.append(Problem(place.key(key), repr(node.body.get(key)), expected))
     if not any(blocks.values()):
-        context.problems.append(
-            Problem(str(place), "it has neither a true_block nor a false_block", "a step to run", "name one")
-        )
+        found = "it has neither a true_block nor a false_block"
+        context.problems.append(Problem(str(place), found, "a step to run", "name one"))
     then, otherwise = (tuple(filter(None, names)) for names in blocks.values())
     return Condition(name, value, then, otherwise, location=place.location)
 

@@ -12,7 +12,7 @@ from allranks.errors import Level, Location, Problem
 from allranks.plan.graph import DoWhile, Graph, Node, ParallelFor, Pipeline, Plan, StandIn, Step, Sweep
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, NodeOutput
 from allranks.plan.reader import command_step, control_flow, registered_component, stand_in, step_ports, sweep
-from allranks.plan.reader.context import Context, value_of
+from allranks.plan.reader.context import Context, pipeline_output, value_of
 from allranks.plan.reader.settings import STAND_IN, guessed_type
 from allranks.plan.values import with_bound_artifacts
 from allranks.sdk.compilation import component_request, node_request
@@ -291,7 +291,11 @@ def _sources(
         reader = loops.get(name, name)
         if reader not in names:
             continue
-        for port, target in step_ports.pipeline_outputs(node):
+        for port, given in (node.body.get("outputs") or {}).items():
+            # From a bound output with a mode in a REST body, the SDK creates an Output whose path is the binding.
+            target = pipeline_output(str(given.get("value") or given.get("uri") or ""))
+            if target is None:
+                continue
             if target in owner.outputs:
                 sources[target] = NodeOutput(reader, port)
             else:

@@ -33,9 +33,8 @@ def component_of(node: NodeRequest, place: StepPlace, context: Context) -> Compo
     expected = "command" if node.type == "sweep" else node.type
     if component.type != expected:
         found = f"{node.registered} is a {component.type} component ({shown(component.file)})"
-        context.problems.append(
-            Problem(place.key(node.key), found, f"a {expected} component", f"set type: {component.type}")
-        )
+        fix = f"set type: {component.type}"
+        context.problems.append(Problem(place.key(node.key), found, f"a {expected} component", fix))
         return None
     return component
 

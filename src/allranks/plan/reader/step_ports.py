@@ -1,7 +1,7 @@
 """Read the inputs and outputs of a step, with their values."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -41,14 +41,6 @@ def refuse_unknown(node: NodeRequest, component: ComponentRequest, place: StepPl
             expected = f"one of {', '.join(known)}" if known else ""
             found = f"the component has no {kind.removesuffix('s')} {name}"
             context.problems.append(finding("unknown-port", place.key(f"{kind}.{name}"), found, expected, fix))
-
-
-def pipeline_outputs(node: NodeRequest) -> Iterator[tuple[str, str]]:
-    """Yield (output of the node, output of the pipeline) for each binding between them."""
-    for name, port in (node.body.get("outputs") or {}).items():
-        # From a bound output with a mode in a REST body, the SDK creates an Output whose path is the binding.
-        if target := pipeline_output(str(port.get("value") or port.get("uri") or "")):
-            yield name, target
 
 
 def definition(name: str, declared: Mapping[str, Any], value: Value | None, mode: str = "") -> Input:
