@@ -33,8 +33,7 @@ class EnvironmentFolder:
             fix = "write it: see docs/environments.md"
             raise InputError(Problem(str(path), "No such file or directory", "a YAML file", fix))
         expected = read_mapping(path)
-        wrong = [name for name, probes in expected.items() if not isinstance(probes or {}, dict)]
-        if wrong:
+        if wrong := [name for name, probes in expected.items() if not isinstance(probes or {}, dict)]:
             sections = "keys and values: probes, and what they must find, such as python: 3.12"
             raise InputError.of(
                 Problem(at(path, name), f"section {name!r} is {expected[name]!r}", sections, "correct it")

@@ -26,8 +26,7 @@ def create(folder: Path, contents: Mapping[str, bytes]) -> tuple[str, ...]:
     Existing files are never changed. Raise InputError, without writing anything, if a file exists with other content.
     If writing fails, it can be repeated.
     """
-    problems = [problem for name in contents if (problem := _conflict(folder, name, contents[name]))]
-    if problems:
+    if problems := [problem for name in contents if (problem := _conflict(folder, name, contents[name]))]:
         raise InputError.of(problems)
     missing = {name: content for name, content in contents.items() if not (folder / name).exists()}
     for name, content in missing.items():
