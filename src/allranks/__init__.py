@@ -48,17 +48,11 @@ _HOMES = {
 _HOOKS = ("LocalClient", "load_ipython_extension", "unload_ipython_extension")
 """What the package allranks-client adds."""
 
-_REMOVED = {"replay": "run the step again with `allranks rerun RUN --only STEP`"}
-"""What to do instead, by the name that no longer exists."""
-
 
 def __getattr__(name: str) -> object:
     """Import a name of the API when it is first used: this package is imported on every rank, where it must be fast."""
     import importlib  # each rank imports this package, which must be fast
 
-    if name in _REMOVED:
-        # `from allranks import replay` would not print the message of an AttributeError.
-        raise ImportError(f"allranks.{name} was removed: {_REMOVED[name]}")
     if name in _HOOKS:
         from allranks import packages  # takes 0.01 s to import on each rank
 

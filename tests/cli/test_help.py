@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from allranks import __version__, packages
-from allranks.cli.main import REMOVED, app
+from allranks.cli.main import app
 from allranks_command import allranks, called
 
 
@@ -93,24 +93,3 @@ def test_a_mistyped_command_is_told_what_was_probably_meant(tmp_path: Path) -> N
 def test_the_core_has_at_most_20_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages, "entry_points", lambda **_: [])
     assert len(get_command(app).list_commands(None)) <= 20
-
-
-@pytest.mark.parametrize("command", REMOVED)
-def test_a_removed_command_is_told_what_to_do_instead(command: str, tmp_path: Path) -> None:
-    done = called(command, "word", "--option", folder=tmp_path)
-    assert done.code == 2
-    assert f"'{command}' was removed: {REMOVED[command]}" in done.err
-    assert "Did you mean" not in done.err
-
-
-def test_a_removed_name_of_the_api_is_told_what_to_do_instead() -> None:
-    with pytest.raises(ImportError, match=r"allranks\.replay was removed: run the step again with `allranks rerun RUN"):
-        from allranks import replay  # type: ignore[attr-defined]  # noqa: F401
-
-
-@pytest.mark.parametrize("words", [("--mpi", "ssh"), ("--mpi=rsh",)])
-def test_a_removed_option_is_told_what_to_do_instead(words: tuple[str, ...], tmp_path: Path) -> None:
-    done = called("run", "job.yml", *words, folder=tmp_path)
-    assert done.code == 2
-    assert "'--mpi' was removed: mpirun starts the ranks of all instances through the engine." in done.err
-    assert "Possible options" not in done.err

@@ -9,11 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from inspect import Parameter, signature
-from types import MappingProxyType
 from typing import Any, cast, get_type_hints
 
 import typer
-from typer._click.exceptions import NoSuchOption
 from typer._click.shell_completion import CompletionItem
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
@@ -30,12 +28,6 @@ _COMPLETION_DEFERS = ("rich", *(f"allranks.{name}" for name in _ROOMS.split()))
 
 AS_AZURE = "--as-azure"
 
-REMOVED_OPTIONS = {
-    "--params": "set each input with `--set NAME=VALUE`.",
-    "--mpi": "mpirun starts the ranks of all instances through the engine. Use the command without it.",
-}
-"""What to do instead of each removed option."""
-
 
 def lazy_group(
     package: str,
@@ -44,7 +36,6 @@ def lazy_group(
     *,
     add_completion: bool = False,
     default: str = "",
-    removed: Mapping[str, str] = MappingProxyType({}),
     has_packages: bool = False,
 ) -> typer.Typer:
     """Return a group of the commands in a package, or in a module, which has one function per command.
@@ -55,7 +46,6 @@ def lazy_group(
     summaries:      the line of each command in the group's help, in the order of that help
     default:        the command to run if the first word is not a command; "": none
     add_completion: whether the group has the options that install shell completion
-    removed:        what to do instead of each removed command
     has_packages:   whether packages beside this one add commands to the group
     """
 
@@ -75,11 +65,6 @@ def lazy_group(
 
         def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
             return list(all_summaries())
-
-        def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-            if args[0] in removed and not ctx.resilient_parsing:
-                ctx.fail(f"'{args[0]}' was removed: {removed[args[0]]}")
-            return super().resolve_command(ctx, args)
 
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
             _leave_as_written(self, ctx)
@@ -133,18 +118,12 @@ def _with_value(error: typer.BadParameter) -> str:
 
 
 class _Command(TyperCommand):
-    """A command that completes its options without their help, and explains removed options."""
+    """A command that completes its options without their help."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _leave_as_written(self, ctx)
         ctx.allow_interspersed_args &= AS_AZURE not in args  # options after a script belong to the script
-        try:
-            return super().parse_args(ctx, args)
-        except NoSuchOption as error:
-            if error.option_name in REMOVED_OPTIONS:
-                error.message = f"'{error.option_name}' was removed: {REMOVED_OPTIONS[error.option_name]}"
-                error.possibilities = None
-            raise
+        return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         return _without_help(super().shell_complete(ctx, incomplete))

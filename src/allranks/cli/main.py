@@ -14,17 +14,6 @@ from allranks.errors import InputError, Problem
 from allranks.local import stop_signals
 from allranks.version import __version__
 
-REMOVED = {
-    "explain": "use `allranks why CODE`.",
-    "export": "use `allranks register --to DIR`.",
-    "map": "use `allranks check FILE --names`.",
-    "replay": "run the step again with `allranks rerun RUN --only STEP`.",
-    "report": "use `allranks logs RUN --pack FILE`.",
-    "sizes": "use `allranks doctor --sizes`, and `allranks doctor SIZE` for one of them.",
-    "warm": "each run imports the packages of its ranks itself. Use `allranks run` without it.",
-}
-"""What to do instead of each removed command."""
-
 app = lazy_group(
     "allranks.cli.commands",
     {
@@ -52,7 +41,6 @@ app = lazy_group(
     "and submit the same pipelines to Azure ML.",
     add_completion=True,
     has_packages=True,
-    removed=REMOVED,
 )
 
 
