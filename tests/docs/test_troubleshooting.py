@@ -12,7 +12,7 @@ from typer.main import get_command
 
 from allranks.cli.commands import why
 from allranks.cli.commands.why import explanations
-from allranks.cli.main import REMOVED, app
+from allranks.cli.main import app
 from allranks.verdict import signatures
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -50,10 +50,6 @@ def test_the_page_is_that_of_the_documentation() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_in_a_text_exist_and_have_these_options(page: Path) -> None:
     assert [text for text in COMMAND.findall(page.read_text(encoding="utf-8")) if unknown(text.split())] == []
-
-
-def test_what_replaces_a_removed_command_exists() -> None:
-    assert [text for text in COMMAND.findall("".join(REMOVED.values())) if unknown(text.split())] == []
 
 
 def unknown(words: list[str]) -> list[str]:

@@ -310,10 +310,7 @@ def begin_execution(run: RunRecord, now: float) -> list[StepRecord]:
     moment in the run's record.
     """
     last = last_moment(run)
-    if not run.executions:
-        # The record has moments and no executions if an earlier version of allranks wrote it.
-        run.executions = [Execution(run.created, last)] if last > run.created else []
-    elif run.executions[-1].ended is None:
+    if run.executions and run.executions[-1].ended is None:
         run.executions[-1] = Execution(run.executions[-1].started, max(last, run.executions[-1].started))
     run.executions.append(Execution(now if run.executions else run.created or now))
     return [step for step in run.steps if _add_killed(step, last)]

@@ -1,11 +1,9 @@
-"""Select runs of a workspace: one by its id, name or first characters, or all that meet a filter."""
+"""Find a run of a workspace by its id, its name or their first characters."""
 
 import sqlite3
-from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
-from allranks.history.records import RunRecord, Status
 from allranks.text import when
 
 LATEST = "latest"
@@ -72,37 +70,3 @@ def _ambiguous(text: str, rows: list[tuple[str, str, str, str, float]]) -> Probl
     if len(rows) > _LISTED:
         lines.append(f"… and {len(rows) - _LISTED} more")
     return Problem(f"run {text}", "\n".join(lines), fix=f"use a longer part of the id, such as: {rows[0][0]}")
-
-
-@dataclass(frozen=True)
-class RunFilter:
-    """The conditions that a run must meet. An empty value is no condition.
-
-    statuses: the run is in one of these states
-    since:    the run was created then or later, in seconds since the epoch
-    """
-
-    statuses: frozenset[Status] = frozenset()
-    since: float = 0.0
-
-    def condition(self) -> tuple[str, dict[str, object]]:
-        """Return the condition in SQL for the rows of the table `run`, with its parameters.
-
-        It also admits runs that are stored as running although their engine has died: only `admits` checks the true
-        state.
-        """
-        parts, values = ["created >= :since"], dict[str, object](since=self.since)
-        if self.statuses:
-            stored = set(self.statuses)
-            if Status.INTERRUPTED in stored:
-                stored |= {status for status in Status if not status.ended}
-            words = {f"status{place}": word for place, word in enumerate(sorted(map(str, stored)))}
-            values |= words
-            parts.append(f"json_extract(record, '$.status') IN ({', '.join(f':{place}' for place in words)})")
-        return " AND ".join(parts), values
-
-    def admits(self, run: RunRecord) -> bool:
-        return not self.statuses or run.status in self.statuses
-
-
-EVERY_RUN = RunFilter()

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, TypeVar
 from allranks.history import selection, usage
 from allranks.history.database import Database, transaction
 from allranks.history.records import Point, RankRecord, RunRecord, Status, StepRecord
-from allranks.history.selection import EVERY_RUN, RunFilter
 
 if TYPE_CHECKING:
     from cattrs.preconf.json import JsonConverter
@@ -176,15 +175,15 @@ class Store(Database):
         for step in run.steps:
             step.usage = samples.get(step.name, {})
 
-    def each_run(self, chosen: RunFilter = EVERY_RUN, *, steps: bool = True) -> Iterator[RunRecord]:
-        """Yield the runs that meet a filter, the last created first, with their steps but without curves. Each is read
-        when it is requested.
+    def each_run(self, *, since: float = 0.0, steps: bool = True) -> Iterator[RunRecord]:
+        """Yield the runs, the last created first, with their steps but without curves. Each is read when it is
+        requested.
 
+        since: when the first one was created, in seconds since the epoch
         steps: whether to read the steps too, which may be thousands per run
         """
-        condition, values = chosen.condition()
-        order = f"SELECT rowid FROM run WHERE {condition} ORDER BY rowid DESC"
-        for (row,) in self.connection.execute(order, values).fetchall():
+        order = "SELECT rowid FROM run WHERE created >= ? ORDER BY rowid DESC"
+        for (row,) in self.connection.execute(order, (since,)).fetchall():
             found = self.connection.execute("SELECT id, record FROM run WHERE rowid = ?", (row,)).fetchone()
             if found is None:
                 continue  # another process has removed it

@@ -1,29 +1,35 @@
 """Read the runs of a workspace without changing it, even while an engine uses it."""
 
+from collections.abc import Container
 from itertools import islice
 
 from allranks.errors import InputError, Problem
 from allranks.history import locks
-from allranks.history.records import RunRecord
-from allranks.history.selection import EVERY_RUN, RunFilter
+from allranks.history.records import RunRecord, Status
 from allranks.history.store import Store, mark_interrupted
 from allranks.workspace import Workspace
 
 
 def runs(
-    workspace: Workspace, limit: int | None = None, *, steps: bool = True, chosen: RunFilter = EVERY_RUN
+    workspace: Workspace,
+    limit: int | None = None,
+    *,
+    statuses: Container[Status] = tuple(Status),
+    since: float = 0.0,
+    steps: bool = True,
 ) -> list[RunRecord]:
     """Return the runs, the newest first, without curves. A workspace that does not exist has no runs.
 
-    limit:  maximum number of runs
-    steps:  whether to read the steps too, which may be thousands per run
-    chosen: the runs to return
+    limit:    maximum number of runs
+    statuses: those of the runs
+    since:    when the first one was created, in seconds since the epoch
+    steps:    whether to read the steps too, which may be thousands per run
     """
     if not workspace.database.exists():
         return []
     with Store(workspace.database, reads=True) as store:
-        records = (_with_true_state(record, store, workspace) for record in store.each_run(chosen, steps=steps))
-        return list(islice(filter(chosen.admits, records), limit))
+        records = (_with_true_state(run, store, workspace) for run in store.each_run(since=since, steps=steps))
+        return list(islice((run for run in records if run.status in statuses), limit))
 
 
 def run(workspace: Workspace, identity: str) -> RunRecord:

@@ -11,7 +11,6 @@ from allranks.cli.values import moment
 from allranks.cli.views.runs import print_runs
 from allranks.history import stored
 from allranks.history.records import Status
-from allranks.history.selection import EVERY_RUN, RunFilter
 from allranks.workspace import Workspace
 
 
@@ -44,12 +43,12 @@ def runs(
 
     For example: allranks runs --status Failed --since 7d
     """
-    statuses = frozenset(Status(each.value) for each in status or ())
-    chosen = RunFilter(statuses, 0.0 if since is None else moment(since, "--since"))
-    records = stored.runs(Workspace.at(folder), limit, steps=json, chosen=chosen)
+    begin = 0.0 if since is None else moment(since, "--since")
+    statuses = tuple(Status(each.value) for each in status or Status)
+    records = stored.runs(Workspace.at(folder), limit, statuses=statuses, since=begin, steps=json)
     if json:
         print(to_json(records))
-    elif not records and chosen != EVERY_RUN:
+    elif not records and (status or since):
         console().print("No run meets these conditions. List all with: allranks runs")
     else:
         print_runs(console(), records)
