@@ -145,9 +145,7 @@ def test_a_full_disk_behind_the_output_is_said(tmp_path: Path, ran: Runner) -> N
 
 
 @pytest.mark.parametrize(
-    ("options", "block"),
-    [(("--json",), LINES), (("--follow",), LINE)],
-    ids=["many lines as JSON", "one line followed"],
+    ("options", "block"), [((), LINES), (("--follow",), LINE)], ids=["many lines", "one line followed"]
 )
 def test_logs_that_are_larger_than_the_memory(tmp_path: Path, options: tuple[str, ...], block: bytes) -> None:
     workspace = Workspace(tmp_path / ".allranks")

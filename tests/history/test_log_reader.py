@@ -1,7 +1,6 @@
 """Reading logs in pieces: what is printed does not depend on where a piece ends, nor on when somebody looks."""
 
 import io
-import json
 import os
 import sys
 import tracemalloc
@@ -36,18 +35,17 @@ def record(folder: Path, ranks: int, status: Status = Status.COMPLETED) -> RunRe
     return make_run(step, status=status)
 
 
-def output(contents: Iterable[bytes], piece: int, folder: Path, *, json: bool = False) -> bytes:
+def output(contents: Iterable[bytes], piece: int, folder: Path) -> bytes:
     """What is printed of logs with these contents, read in pieces of so many bytes."""
     logs = list(contents)
     for rank, content in enumerate(logs):
         (folder / str(rank)).write_bytes(content)
     run = record(folder, len(logs))
-    printing = log_reader.print_logs_json if json else log_reader.print_logs
     raw = io.BytesIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii", write_through=True))
         patch.setattr(log_reader, "PIECE", piece)
-        printing(lambda _: run, run.id, None, None)
+        log_reader.print_logs(lambda _: run, run.id, None, None)
         return raw.getvalue()
 
 
@@ -64,23 +62,12 @@ def test_pieces_do_not_show_in_what_is_printed(
     assert output(contents, piece, tmp_path_factory.mktemp("logs")) == expected
 
 
-@given(st.lists(CONTENT, max_size=3), SIZES)
-@example([b"\r\n", b"\r", b"a\r\r\n\xc3"], 1)
-def test_pieces_do_not_show_in_the_json(
-    tmp_path_factory: pytest.TempPathFactory, contents: list[bytes], piece: int
-) -> None:
-    folder = tmp_path_factory.mktemp("logs")
-    expected = [
-        {
-            "run": record(folder, 0, Status.COMPLETED).id,
-            "step": "train",
-            "rank": rank,
-            "log": str(folder / str(rank)),
-            "lines": content.decode("utf-8", "replace").splitlines(),
-        }
-        for rank, content in enumerate(contents)
-    ]
-    assert output(contents, piece, folder, json=True).decode() == json.dumps(expected, indent=2) + "\n"
+def test_the_lines_for_json_are_those_of_the_text(tmp_path: Path) -> None:
+    run, content = record(tmp_path, 1), b'a\r\r\n\xc3"\x1e\xe2\x80\xa8\0\n\nlast'
+    Path(run.steps[0].ranks[0].log).write_bytes(content)
+    (entry,) = log_reader.log_entries(run, "train", 0)
+    lines = content.decode("utf-8", "replace").splitlines()
+    assert entry == {"run": run.id, "step": "train", "rank": 0, "log": str(tmp_path / "0"), "lines": lines}
 
 
 @pytest.mark.parametrize("piece", [1, 4, 1 << 16])

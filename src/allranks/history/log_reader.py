@@ -1,18 +1,16 @@
 """Read the logs of a run's ranks, once or as they grow.
 
-A log, even a single line, may be larger than memory, so it is read and printed in pieces. Printed secrets are masked.
+A log, even a single line, may be larger than memory, so it is read and printed in pieces, except as JSON. Printed
+secrets are masked.
 """
 
-import codecs
 import io
-import json
 import os
 import sys
-import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from allranks.contract.report import truncated
 from allranks.errors import InputError, Problem
@@ -29,7 +27,7 @@ FAR_LOOK = 2.0
 """Seconds between two checks of the logs of a submitted run."""
 
 PIECE = 64 * 1024
-"""Bytes or characters of a log that are in memory at a time."""
+"""Bytes of a log that are in memory at a time."""
 
 _SHOWN_STEPS = 3
 
@@ -66,26 +64,28 @@ def follow_logs(find: Find, identity: str, step: str | None, rank: int | None) -
         run = find(identity)
 
 
-def print_logs_json(find: Find, identity: str, step: str | None, rank: int | None) -> None:
-    """Print the logs as one JSON array of {run, step, rank, log, lines}, one object per rank, as `json.dumps` does.
+def log_entries(run: RunRecord, step: str | None, rank: int | None) -> list[dict[str, Any]]:
+    """Return the logs of a run for JSON: run, step, rank, log and lines of each rank. All lines are in memory.
 
     run: the run that wrote the log, another one for a reused step. lines: the log as UTF-8, split as by
     `str.splitlines`, with U+FFFD for invalid bytes.
     """
-    before = "[\n"
-    run = find(identity)
     known = secret_values.known(run)
-    for owner, ranks in chosen(run, step, rank):
-        for record in ranks:
-            wrote = owner.reused_from or run.id
-            fields = {"run": wrote, "step": owner.name, "rank": record.rank, "log": record.log, "lines": []}
-            beginning, bracket, end = textwrap.indent(json.dumps(fields, indent=2), "  ").rpartition("]")
-            sys.stdout.write(before + beginning)
-            for text in _json_lines(record.log, known):
-                sys.stdout.write(text)
-            sys.stdout.write(bracket + end)
-            before = ",\n"
-    sys.stdout.write("[]\n" if before == "[\n" else "\n]\n")
+    return [
+        {
+            "run": owner.reused_from or run.id,
+            "step": owner.name,
+            "rank": record.rank,
+            "log": record.log,
+            "lines": _text(record.log, known).splitlines(),
+        }
+        for owner, ranks in chosen(run, step, rank)
+        for record in ranks
+    ]
+
+
+def _text(log: str, known: frozenset[str]) -> str:
+    return b"".join(redacted(_pieces(log, 0, _size(log)), known)).decode("utf-8", "replace")
 
 
 def _note_reused(chosen: list[tuple[StepRecord, list[RankRecord]]]) -> None:
@@ -198,34 +198,6 @@ def _end_of_last_line(log: str, start: int, end: int) -> int:
             return begin + offset + 1
         end = begin
     return 0
-
-
-def _json_lines(log: str, known: frozenset[str]) -> Iterator[str]:
-    """Yield the elements of the JSON array of a log's lines, in pieces that may end within a line."""
-    separator, inside = "\n      ", False
-    for text in _texts(redacted(_pieces(log, 0, _size(log)), known)):
-        strings = json.dumps(text.splitlines(), separators=(",\n      ", ":"))[1:-1]
-        beginning = strings[1:] if inside else separator + strings
-        inside = text[-1].splitlines() != [""]
-        yield beginning[:-1] if inside else beginning
-        separator = ",\n      "
-    if inside:
-        yield '"'
-    if separator.startswith(","):
-        yield "\n    "
-
-
-def _texts(pieces: Iterable[bytes]) -> Iterator[str]:
-    r"""Yield the text of a log in pieces that are not empty and not cut between \r and \n."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    pending = ""
-    for piece in pieces:
-        text = pending + decoder.decode(piece)
-        pending = "\r" if text.endswith("\r") else ""
-        if text := text[: len(text) - len(pending)]:
-            yield text
-    if pending := pending + decoder.decode(b"", final=True):
-        yield pending
 
 
 def _pieces(log: str, start: int, end: int) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ from allranks.cli.options import FolderOption, JsonOption, RunArgument, StepArgu
 from allranks.cli.views.live_logs import engine_entries, print_engine_entries
 from allranks.errors import InputError, Problem
 from allranks.history import secret_values, stored
-from allranks.history.log_reader import follow_logs, print_logs, print_logs_json
+from allranks.history.log_reader import follow_logs, log_entries, print_logs
 from allranks.history.records import RunRecord
 from allranks.history.store import Store
 from allranks.local import gpus
@@ -61,7 +61,7 @@ def logs(
     elif engine:
         _print_engine_log(find(identity))
     elif json:
-        print_logs_json(find, identity, step, rank)
+        print(to_json(log_entries(find(identity), step, rank)))
     elif follow:
         follow_logs(find, identity, step, rank)
     else:
