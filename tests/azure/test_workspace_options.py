@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from allranks.azure.workspace import WorkspaceName, WorkspaceOptions, resolve
+from allranks.cli.commands.register import register
 from allranks.cli.options import AzureOptions
 from allranks.errors import InputError
 
@@ -122,4 +123,4 @@ def test_a_folder_of_runs_is_no_workspace(here: Path) -> None:
 
 def test_a_workspace_and_a_registry() -> None:
     with pytest.raises(InputError, match="remove one of the options"):
-        AzureOptions(workspace="ws").options("reg")
+        register(azure=AzureOptions(workspace_name="ws"), registry="reg")

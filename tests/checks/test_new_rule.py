@@ -67,4 +67,4 @@ def test_the_docs_and_why_have_it() -> None:
     page = runpy.run_path(str(DOCS.parent / "tools" / "make_checks.py"))["page"]()
     assert "| `sudo` | warning | The command uses sudo. |" in page
     assert "| `long-name` | advice | The name is long. |" in page
-    assert "remove sudo" in why.rule_explanations()["sudo"].text
+    assert "remove sudo" in why.rule_explanations()["sudo"]

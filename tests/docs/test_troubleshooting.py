@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from allranks.cli.commands import why
-from allranks.cli.commands.why import explanations
+from allranks.cli.commands.why import sections
 from allranks.cli.main import app
 from allranks.verdict import signatures
 
@@ -40,7 +40,7 @@ def codes() -> Iterator[str]:
 
 
 def test_codes_and_sections_are_the_same() -> None:
-    assert set(codes()) == set(explanations())
+    assert set(codes()) == set(sections())
 
 
 def test_the_page_is_that_of_the_documentation() -> None:

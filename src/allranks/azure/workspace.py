@@ -36,14 +36,12 @@ _GIVE_WORKSPACE = (
 class WorkspaceOptions:
     """The options that select a workspace. Empty values are looked up elsewhere.
 
-    registry_name: a registry instead of a workspace, which needs no other option
-    config:        a config.json, or the folder from which parents are searched for one; None: the current folder
+    config: a config.json, or the folder from which parents are searched for one; None: the current folder
     """
 
     subscription_id: str = ""
     resource_group: str = ""
     workspace_name: str = ""
-    registry_name: str = ""
     config: Path | None = None
 
 

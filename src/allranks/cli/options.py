@@ -195,16 +195,16 @@ AssetNamesArgument: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True)
-class AzureOptions:
+class AzureOptions(WorkspaceOptions):
     """The workspace of Azure ML."""
 
-    subscription: Annotated[
+    subscription_id: Annotated[
         str, option("--subscription", "Azure subscription. Default: AZUREML_ARM_SUBSCRIPTION.", "ID")
     ] = ""
     resource_group: Annotated[
         str, option("--resource-group -g", "Azure resource group. Default: AZUREML_ARM_RESOURCEGROUP.", "NAME")
     ] = ""
-    workspace: Annotated[
+    workspace_name: Annotated[
         str,
         option(
             "--workspace --workspace-name -w",
@@ -218,13 +218,6 @@ class AzureOptions:
             "--config", "A workspace's config.json. Default: the one in .azureml/ in this folder or a parent.", "PATH"
         ),
     ] = None
-
-    def options(self, registry: str = "") -> WorkspaceOptions:
-        """Return the selected workspace or registry. Raise InputError if both are given."""
-        if registry and self.workspace:
-            found = f"the workspace {self.workspace} is given too"
-            raise InputError(Problem(f"--registry {registry}", found, "one of them", "remove one of the options"))
-        return WorkspaceOptions(self.subscription, self.resource_group, self.workspace, registry, self.config)
 
 
 @dataclass(frozen=True)

@@ -54,14 +54,16 @@ def register(
 
     For example: allranks register train_lightning --dry-run
     """
-    options = azure.options(registry)
+    if registry and azure.workspace_name:
+        found = f"the workspace {azure.workspace_name} is given too"
+        raise InputError(Problem(f"--registry {registry}", found, "one of them", "remove one of the options"))
     if target is not None:
         if dry_run or azure != AzureOptions():
             found = "it is given together with --dry-run or a workspace"
             raise InputError(Problem(f"--to {target}", found, "one of them", "remove one"))
         _export(target, names, chosen_components(components, library), registry, json)
         return
-    place = registry or resolve(options)
+    place = registry or resolve(azure)
     where = f"{'registry' if registry else 'workspace'} {place}"
     out = errors() if json else console()
     with tempfile.TemporaryDirectory(prefix="allranks-") as folder:

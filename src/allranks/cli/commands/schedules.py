@@ -163,7 +163,7 @@ def apply(
             before = f"{difference.before} → " if difference.before else ""
             out.print(plain(f"  {difference.key}: {before}{difference.after}"), soft_wrap=True)
 
-    client, workspace = sign_in(azure.options())
+    client, workspace = sign_in(azure)
     known = remote.known_of(client, workspace)
     planned = remote.changes(order, known)
     if dry_run:
@@ -183,7 +183,7 @@ def list_(
     The schedules that LocalClient has created on this machine are listed too.
     """
     now = datetime.now(timezone.utc)
-    applied = remote.applied(sign_in(azure.options())[0])
+    applied = remote.applied(sign_in(azure)[0])
     declared = {schedule.name: schedule for schedule in _created(folder)}
     with session(client=False):
         found = find_schedules(target, required=not declared)
@@ -229,12 +229,12 @@ def _utc(moment: datetime) -> str:
 
 def enable(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = False) -> None:
     """Enable a schedule of an Azure ML workspace."""
-    _switch(name, azure.options(), json, on=True)
+    _switch(name, azure, json, on=True)
 
 
 def disable(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = False) -> None:
     """Disable a schedule of an Azure ML workspace."""
-    _switch(name, azure.options(), json, on=False)
+    _switch(name, azure, json, on=False)
 
 
 def _switch(name: str, where: WorkspaceOptions, json: bool, *, on: bool) -> None:
@@ -250,6 +250,6 @@ def delete(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = Fa
 
     The runs that it started are not deleted.
     """
-    client, _ = sign_in(azure.options())
+    client, _ = sign_in(azure)
     remote.delete(client, remote.named(remote.applied(client), name))
     print_result(json, {"name": name, "state": "deleted"}, f"{name}: deleted")

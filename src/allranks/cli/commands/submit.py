@@ -64,12 +64,11 @@ def submit(
     """
     values = settings_of(settings)
     changes = changes_of(compute, size or [], experiment, display_name, tag or [])
-    options = azure.options()
     if dry_run:
-        _print_body(file, values, changes, options)
+        _print_body(file, values, changes, azure)
         return
 
-    record = submit_job(file, values, changes, options, Workspace.at(folder), stream=stream, json=json)
+    record = submit_job(file, values, changes, azure, Workspace.at(folder), stream=stream, json=json)
     if json:
         print(to_json(record))
     if stream and record.status.value != "Completed":

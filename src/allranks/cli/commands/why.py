@@ -1,10 +1,7 @@
 """`allranks why`: say why a run or a downloaded job has failed, or explain the code of a message."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -50,12 +47,13 @@ def why(
     torch's Flight Recorder, nccl_trace_rank_N or rank_N. --json prints an array with one object per failed step.
     """
     if codes:
-        known = [*explanations().values(), *rule_explanations().values()]
-        width = max(len(each.code) for each in known)
-        print_result(json, known, *(f"{each.code:<{width}}  {each.summary}" for each in known))
+        known = explanations()
+        rows = [{"code": code, "text": text} for code, text in known.items()]
+        width = max(map(len, known))
+        print_result(json, rows, *(f"{code:<{width}}  {_first_sentence(text)}" for code, text in known.items()))
         return
-    if explanation := _explanation(identity):
-        print_result(json, explanation, explanation.text)
+    if not Path(identity).is_dir() and (text := explanations().get(identity)):
+        print_result(json, {"code": identity, "text": text}, text)
         return
     found = _of_folder(Path(identity), step) if "/" in identity or Path(identity).is_dir() else None
     notes: Sequence[str] = ()
@@ -82,7 +80,7 @@ def _of_run(folder: Path | None, identity: str, step: str | None) -> tuple[Seque
     try:
         record = finder(folder)(identity)
     except InputError:
-        near = did_you_mean(identity, [*explanations(), *rule_explanations()])
+        near = did_you_mean(identity, explanations())
         if not near or not _CODE.fullmatch(identity):
             raise
         found, expected = "no run and no code has this name", "a run, or the code or rule in a message"
@@ -99,24 +97,8 @@ def _of_run(folder: Path | None, identity: str, step: str | None) -> tuple[Seque
     return verdicts, [note for note in record.notes if note.startswith(LEFT_OUT)]
 
 
-def _explanation(identity: str) -> Explanation | None:
-    """Return the explanation of a code; None for anything else."""
-    if not _CODE.fullmatch(identity) or identity == "latest" or Path(identity).is_dir():
-        return None
-    return explanations().get(identity) or rule_explanations().get(identity)
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """A section of the troubleshooting page, or a rule. text: Markdown without links, which a terminal cannot open"""
-
-    code: str
-    text: str
-
-    @property
-    def summary(self) -> str:
-        """The first sentence."""
-        return re.split(r"(?<=[.:])\s", " ".join(self.text.split()), maxsplit=1)[0].rstrip(".:")
+def _first_sentence(text: str) -> str:
+    return re.split(r"(?<=[.:])\s", " ".join(text.split()), maxsplit=1)[0].rstrip(".:")
 
 
 def page() -> Path:
@@ -125,16 +107,20 @@ def page() -> Path:
     return packaged if packaged.exists() else Path(__file__).resolve().parents[4] / "docs" / _NAME
 
 
-def explanations() -> dict[str, Explanation]:
-    """Return the sections of the troubleshooting page by code, in order."""
-    sections = _SECTION.findall(page().read_text(encoding="utf-8"))
-    return {code: Explanation(code, _LINK.sub(r"\1", text).strip()) for code, text in sections}
+def explanations() -> dict[str, str]:
+    """Return the explanations of rules and of codes. A section of the troubleshooting page replaces that of a rule."""
+    return {**rule_explanations(), **sections()}
 
 
-def rule_explanations() -> dict[str, Explanation]:
+def sections() -> dict[str, str]:
+    """Return the sections of the troubleshooting page by code, without links, which a terminal cannot open."""
+    return {code: _LINK.sub(r"\1", text).strip() for code, text in _SECTION.findall(page().read_text(encoding="utf-8"))}
+
+
+def rule_explanations() -> dict[str, str]:
     """Return the rules by code. Rules of components come first, then those of pipelines and environments."""
     rules = (rule for about in ("component", "plan", "environment") for rule in Rule.all_about(about))
-    return {rule.code: Explanation(rule.code, _text(rule)) for rule in rules}
+    return {rule.code: _text(rule) for rule in rules}
 
 
 def _text(rule: Rule) -> str:

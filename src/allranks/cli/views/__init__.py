@@ -1,11 +1,11 @@
 """The output of commands: trees, plans, summaries, tables."""
 
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from rich import box
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, RenderableType
 from rich.measure import Measurement
+from rich.segment import Segments
 from rich.table import Table
 from rich.text import Text
 
@@ -60,14 +60,5 @@ def print_whole(console: Console, table: Table) -> None:
 
 
 def print_wide(console: Console, content: RenderableType, width: int) -> None:
-    """Print on lines of at least `width` columns, even if the terminal is narrower."""
-    console.print(_Wide(content, width), crop=False)
-
-
-@dataclass(frozen=True)
-class _Wide:
-    content: RenderableType
-    width: int
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield from console.render(self.content, options.update_width(max(options.max_width, self.width)))
+    """Print on lines of `width` columns, even if the terminal is narrower."""
+    console.print(Segments(console.render(content, console.options.update_width(width))), crop=False)

@@ -80,14 +80,13 @@ def verify_workspace(
     place = Workspace.at(folder)
     file = str(pipeline or nearest(Path.cwd(), PIPELINE) or shipped_folder() / PIPELINE)
     values = settings_of(settings)
-    options = azure.options()
     verification = _Verification(file, values, place, instances, json)
     if dry_run:
         verification.print_submission(size, compute)
     elif job:
         _report(*verification.resume_job(job, folder), size, output, json)
     else:
-        _report(*verification.submit(size, compute, options, yes), size, output, json)
+        _report(*verification.submit(size, compute, azure, yes), size, output, json)
 
 
 @dataclass(frozen=True)
