@@ -2,12 +2,12 @@
 
 import pytest
 
-from allranks.azure.errors import AzureError, NotFoundError, RejectedSignInError, SignInError
+from allranks.azure.errors import AzureError, NotFoundError, SignInError
 from allranks.azure.watch import PATIENCE, POLL, POLL_MAX, SIGN_IN_PATIENCE, UNKNOWN_PATIENCE, Polling
 from allranks.errors import InputError, Problem
 
 AWAY = AzureError("the service failed (503)")
-EXPIRED = RejectedSignInError(Problem("watching", "authentication failed (401)"))
+EXPIRED = SignInError(Problem("watching", "authentication failed (401)"))
 UNKNOWN = NotFoundError(Problem("watching", "not found (404)"))
 
 

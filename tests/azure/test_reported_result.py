@@ -23,5 +23,5 @@ def test_the_tag_is_the_steps_result(tags: dict[str, str] | None, result: str) -
         tags=tags,
     )
     record = make_run(make_step("promote"), submitted=Submission("s", "g", "w"))
-    runs.update_record(record, runs.JobState("run", "Completed", steps=(runs._step(job),)))
+    runs.update_record(record, job, [job])
     assert record.step("promote").result == result

@@ -42,7 +42,7 @@ WRONG: dict[str, tuple[list[str], list[str]]] = {
     ),
     "more processes than GPUs": (
         ["pipeline.yaml", "--size", "Standard_NC24ads_A100_v4"],
-        ["step train", "2 processes on the 1 GPU of Standard_NC24ads_A100_v4", "at most 1"],
+        ["step train", "2 processes on the 1 GPU of Standard_NC24ads_A100_v4", "1: a process for each GPU"],
     ),
     "CUDA that does not run on the GPUs": (
         ["v100.yml"],

@@ -58,17 +58,9 @@ def of_workspace(client: Any, required: list[Requirements]) -> list[Problem]:
 
 
 def _of_size(step: Requirements, size: sizes.Size) -> Iterator[Problem]:
-    if step.processes is not None and step.processes > size.gpus:
-        gpus = "1 GPU" if size.gpus == 1 else f"{size.gpus} GPUs"
-        yield Problem(
-            f"{step.where}, key distribution.process_count_per_instance",
-            f"{step.processes} processes on the {gpus} of {size.name}; NCCL rejects two ranks on one GPU",
-            f"at most {size.gpus}",
-            f"set process_count_per_instance to {size.gpus}, and instance_count to get as many ranks",
-            code="shared-gpus",
-        )
+    shared = traps.of_processes(size, step.processes) if step.processes and step.processes > size.gpus else ()
     unmet = (*traps.of_cuda(size, step.cuda), *traps.of_infiniband(size, date.today(), wanted=step.infiniband))
-    for problem in unmet:
+    for problem in (*shared, *unmet):
         yield replace(problem, where=f"{step.where}, key {problem.where}")
 
 

@@ -38,11 +38,7 @@ class AzureError(Exception):
 
 
 class SignInError(InputError):
-    """No user is signed in to Azure."""
-
-
-class RejectedSignInError(InputError):
-    """The service rejects the sign-in, for example because it has expired."""
+    """No user is signed in to Azure, or the service rejects the sign-in, for example because it has expired."""
 
 
 class NotFoundError(InputError):
@@ -114,7 +110,7 @@ def _of_status(error: Any, doing: str, fix: str) -> InputError | AzureError:
 _CONFLICT = "it exists already, or is being changed"
 _OTHER_NAME = "use another name or version, or wait until the other change is complete"
 _REFUSALS: Mapping[int, tuple[type[InputError], str, str, str]] = {
-    401: (RejectedSignInError, "authentication failed", "a sign-in for this tenant", SIGN_IN),
+    401: (SignInError, "authentication failed", "a sign-in for this tenant", SIGN_IN),
     403: (
         InputError,
         "access denied",

@@ -51,12 +51,11 @@ class JobStep:
         return size if isinstance(size, str) else ""
 
 
-def job_steps(job: Any) -> Iterator[JobStep]:
-    """Yield the steps of the SDK's job, including those of nested pipelines. A job without steps is its only step."""
-    return _steps("", job, "")
+def job_steps(node: Any, path: str = "", inherited: str = "") -> Iterator[JobStep]:
+    """Yield the steps of the SDK's job, including those of nested pipelines. A job without steps is its only step.
 
-
-def _steps(path: str, node: Any, inherited: str) -> Iterator[JobStep]:
+    path, inherited: of a nested pipeline: its path, and the compute of its steps that name none
+    """
     nodes = _nodes(node)
     if nodes is None:
         yield JobStep(path, node, _compute_name(vars(node).get("compute")) or inherited)
@@ -64,7 +63,7 @@ def _steps(path: str, node: Any, inherited: str) -> Iterator[JobStep]:
     settings = getattr(node, "settings", None)
     compute = _compute_name(getattr(node, "compute", None) or getattr(settings, "default_compute", None)) or inherited
     for name, each in nodes.items():
-        yield from _steps(f"{path}.{name}" if path else name, each, compute)
+        yield from job_steps(each, f"{path}.{name}" if path else name, compute)
 
 
 def _nodes(job: Any) -> Mapping[str, Any] | None:

@@ -1,11 +1,8 @@
 """Submitted jobs: submit, query, download logs, cancel; and their records, in the form of local runs' records."""
 
-from __future__ import annotations
-
 import re
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -30,42 +27,11 @@ _REUSED = "azureml.reusedrunid"
 _RESULT = "allranks.result"
 
 
-@dataclass(frozen=True)
-class JobState:
-    """The state of a job or of a step of one. Times are seconds since the epoch, or None.
-
-    name:        its id
-    status:      the service's status
-    error:       the service's message about the failure
-    reused_from: the job of a step whose result was reused; "" if the step ran
-    result:      the line in its tag allranks.result, which its code sets
-    steps:       the existing steps of a pipeline
-    """
-
-    name: str
-    status: str
-    display_name: str = ""
-    started: float | None = None
-    ended: float | None = None
-    error: str = ""
-    reused_from: str = ""
-    result: str = ""
-    steps: tuple[JobState, ...] = ()
-
-
 def submit(client: Any, job: Any) -> tuple[str, str]:
     """Submit the SDK's job. Return its name and its page in the studio. Raise InputError or AzureError."""
     with service_errors("submitting the job"), quiet_uploads():
         created = client.jobs.create_or_update(job)
     return str(created.name), str(created.studio_url or "")
-
-
-def state(client: Any, name: str, *, steps: bool = True) -> JobState:
-    """Return the state of the job. steps: whether to request those of its steps too. Raise InputError or AzureError."""
-    with service_errors(f"requesting the state of {name}"):
-        details = internals.run_details(client, name)
-        children = list(internals.child_runs(client, name)) if steps else []
-    return _state(details, name, steps=tuple(map(_step, children)))
 
 
 def logs(client: Any, name: str) -> dict[str, str]:
@@ -116,28 +82,6 @@ def cancel(client: Any, name: str) -> None:
     """
     with service_errors(f"canceling {name}"):
         client.jobs.begin_cancel(name, polling=False)
-
-
-def _step(run: Any) -> JobState:
-    name, reused_from = str(run.display_name or run.name or run.run_id), (run.properties or {}).get(_REUSED)
-    return _state(run, str(run.run_id), display_name=name, reused_from=str(reused_from or ""))
-
-
-def _state(run: Any, name: str, **more: Any) -> JobState:
-    error = getattr(run.error, "error", None)
-    return JobState(
-        name,
-        str(run.status),
-        started=_moment(run.start_time_utc),
-        ended=_moment(run.end_time_utc),
-        error=redact(str(getattr(error, "message", "") or "")),
-        result=redact(str((run.tags or {}).get(_RESULT) or "")),
-        **more,
-    )
-
-
-def _moment(moment: datetime | None) -> float | None:
-    return moment.timestamp() if moment else None
 
 
 def _is_safe(log: str) -> bool:
@@ -201,45 +145,55 @@ def add_record(
     return record
 
 
-def update(client: Any, record: RunRecord) -> tuple[JobState, list[StepRecord]]:
+def update(client: Any, record: RunRecord) -> tuple[str, list[StepRecord]]:
     """Request the state of a run with its steps, and of the trials of its sweeps, and update the record.
 
-    Return the state, and the steps whose state has changed. Raise InputError or AzureError.
+    Return the service's status of the run, and the steps whose status has changed. Raise InputError or AzureError.
     """
     sweeps = [step for step in record.steps if step.kind == "sweep" and not step.status.ended]
-    found = state(client, record.id, steps=is_pipeline(record))
-    changed = update_record(record, found)
+    with service_errors(f"requesting the state of {record.id}"):
+        details = internals.run_details(client, record.id)
+        jobs = list(internals.child_runs(client, record.id)) if is_pipeline(record) else [details]
+    changed = update_record(record, details, jobs)
     for sweep in sweeps:
         with service_errors(f"requesting the trials of {sweep.name}"):
-            trials = internals.child_runs(client, sweep.mlflow_run_id) if sweep.mlflow_run_id else ()
-            jobs = [_step(run) for run in trials]
-        for job in jobs:
-            name = f"{sweep.name}.trial[{job.name.rpartition('_')[2]}]"  # SWEEP_0, SWEEP_1 and so on
+            trials = list(internals.child_runs(client, sweep.mlflow_run_id)) if sweep.mlflow_run_id else []
+        for job in trials:
+            name = f"{sweep.name}.trial[{str(job.run_id).rpartition('_')[2]}]"  # SWEEP_0, SWEEP_1 and so on
             step = record.find(name) or _unplanned(record, name)
             changed += [step] if _is_changed(step, job) else []
-    return found, changed
+    return str(details.status), changed
 
 
-def update_record(record: RunRecord, state: JobState) -> list[StepRecord]:
-    """Update the record. Return the steps whose state has changed."""
-    changed = [step for job, step in _matched(record, state) if _is_changed(step, job)]
-    record.status, record.ended = run_status(state.status), state.ended
+def update_record(record: RunRecord, details: Any, jobs: Sequence[Any]) -> list[StepRecord]:
+    """Update the record from the run history of the run and of the jobs of its steps. Return the steps whose status has
+    changed."""
+    changed = [step for job, step in _matched(record, jobs) if _is_changed(step, job)]
+    record.status, record.ended = run_status(str(details.status)), _moment(details.end_time_utc)
     failed = record.status is Status.FAILED and not any(step.verdict for step in record.steps)
-    if failed and state.error and state.error not in record.notes:
-        record.notes.append(state.error)
+    if failed and (error := _error(details)) and error not in record.notes:
+        record.notes.append(error)
     return changed
 
 
-def _is_changed(step: StepRecord, job: JobState) -> bool:
-    """Update a step from its job. Return whether its status has changed."""
-    before, step.status = step.status, run_status(job.status)
-    step.mlflow_run_id = job.name
-    step.started, step.ended = job.started, job.ended
-    step.reused_from = job.reused_from or None
-    step.result = job.result
+def _is_changed(step: StepRecord, job: Any) -> bool:
+    """Update a step from the run history of its job. Return whether its status has changed."""
+    before, step.status = step.status, run_status(str(job.status))
+    step.mlflow_run_id = str(job.run_id)
+    step.started, step.ended = _moment(job.start_time_utc), _moment(job.end_time_utc)
+    step.reused_from = (job.properties or {}).get(_REUSED) or None
+    step.result = redact(str((job.tags or {}).get(_RESULT) or ""))
     if step.status is Status.FAILED:
-        step.verdict = Verdict(step.name, job.error or "the service gives no reason")
+        step.verdict = Verdict(step.name, _error(job) or "the service gives no reason")
     return step.status is not before
+
+
+def _error(job: Any) -> str:
+    return redact(str(getattr(getattr(job.error, "error", None), "message", "") or ""))
+
+
+def _moment(moment: datetime | None) -> float | None:
+    return moment.timestamp() if moment else None
 
 
 def run_status(word: str) -> Status:
@@ -247,20 +201,20 @@ def run_status(word: str) -> Status:
     return _STATES.get(word, Status.RUNNING)
 
 
-def _matched(record: RunRecord, state: JobState) -> Iterator[tuple[JobState, StepRecord]]:
+def _matched(record: RunRecord, jobs: Sequence[Any]) -> Iterator[tuple[Any, StepRecord]]:
     """Yield each job of the run with its step. The service names a step's job like the step, or by its display name."""
     if not is_pipeline(record):
-        yield state, record.steps[0]
+        yield jobs[0], record.steps[0]
         return
     unmatched = {step.name: step for step in record.steps}
-    for job in state.steps:
-        steps = unmatched.values()
-        step = next((candidate for candidate in steps if candidate.mlflow_run_id == job.name), None)
-        step = step or unmatched.get(job.display_name)
-        step = step or next((candidate for candidate in steps if candidate.display_name == job.display_name), None)
+    for job in jobs:
+        steps, identity, name = unmatched.values(), str(job.run_id), str(job.display_name or job.name or job.run_id)
+        step = next((candidate for candidate in steps if candidate.mlflow_run_id == identity), None)
+        step = step or unmatched.get(name)
+        step = step or next((candidate for candidate in steps if candidate.display_name == name), None)
         if step is None:
-            is_new = all(step.name != job.display_name for step in record.steps)
-            step = _unplanned(record, job.display_name if is_new else job.name)
+            is_new = all(step.name != name for step in record.steps)
+            step = _unplanned(record, name if is_new else identity)
         unmatched.pop(step.name, None)
         yield job, step
 

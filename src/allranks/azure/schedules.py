@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta, timezone
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -100,56 +101,54 @@ def _applied(entity: Any) -> Applied:
 class Order:
     """The schedules to apply to a workspace.
 
+    client:  the SDK's, of the workspace
     target:  the file or folder that declares them; None: the project's `pipelines`
     compute: the cluster for steps without a compute
     prune:   whether to delete schedules that were applied from the same files and are no longer declared
     """
 
+    client: Any
+    workspace: WorkspaceName
     target: Path | None
     compute: str = ""
     prune: bool = False
 
+    @cached_property
+    def existing(self) -> dict[str, Applied]:
+        """The schedules of the workspace by name, before the order is applied."""
+        return applied(self.client)
 
-@dataclass(frozen=True)
-class Known:
-    """The schedules of a workspace, and the sizes of its clusters, by name."""
-
-    workspace: WorkspaceName
-    schedules: Mapping[str, Applied]
-    clusters: Mapping[str, str]
-
-
-def known_of(client: Any, workspace: WorkspaceName) -> Known:
-    """Return the schedules and clusters of a workspace."""
-    with session():
-        clusters = cluster_sizes(client)
-    return Known(workspace, applied(client), clusters)
+    @cached_property
+    def clusters(self) -> dict[str, str]:
+        """The sizes of the workspace's clusters by name."""
+        return cluster_sizes(self.client)
 
 
-def changes(order: Order, known: Known) -> list[Change]:
+def changes(order: Order) -> list[Change]:
     """Return the changes that applying an order would make.
 
     Raise InputError for a schedule that is invalid or has ended, and for steps without a compute or with an unsuitable
     size.
     """
+    existing = order.existing
     with session():
-        declared = _declared(order, known)
+        declared = _declared(order)
         problems = [problem for each in declared if (problem := _ended(each, datetime.now(timezone.utc)))]
-        problems += [problem for each in declared for problem in _misplaced(each, known.clusters)]
+        problems += [problem for each in declared for problem in _misplaced(each, order.clusters)]
         if problems:
             raise InputError.of(problems)
-        planned = [_change(each, known) for each in declared]
+        planned = [_change(each, order) for each in declared]
     if order.prune:
         names, files = {change.name for change in planned}, _files(declared, order.target)
         planned += [
             Change(name, DELETE)
-            for name, other in sorted(known.schedules.items())
+            for name, other in sorted(existing.items())
             if name not in names and other.declared_in and files(other.declared_in)
         ]
     return planned
 
 
-def apply(client: Any, order: Order, known: Known, planned: Sequence[Change], done: Callable[[Change], None]) -> None:
+def apply(order: Order, planned: Sequence[Change], done: Callable[[Change], None]) -> None:
     """Make the changes of an order, in sequence.
 
     done: is called after each change, including unchanged schedules
@@ -159,12 +158,12 @@ def apply(client: Any, order: Order, known: Known, planned: Sequence[Change], do
     with session():
         # Read again: computing the digests has added ids to the first entities.
         is_changing = any(change.action in (CREATE, UPDATE) for change in planned)
-        fresh = {each.name: each for each in (_declared(order, known) if is_changing else ())}
+        fresh = {each.name: each for each in (_declared(order) if is_changing else ())}
         for change in planned:
             if change.action in (CREATE, UPDATE):
-                _put(client, fresh[change.name], change.digest, known.schedules.get(change.name))
+                _put(order.client, fresh[change.name], change.digest, order.existing.get(change.name))
             elif change.action == DELETE:
-                delete(client, known.schedules[change.name])
+                delete(order.client, order.existing[change.name])
             done(change)
 
 
@@ -204,9 +203,9 @@ def trigger_differs(declared: Trigger, other: Trigger | None) -> bool:
     return replace(other, start=None) != declared if declared.start is None else other != declared
 
 
-def _change(schedule: Schedule, known: Known) -> Change:
-    digest = _digest(schedule, known.workspace)
-    other = known.schedules.get(schedule.name)
+def _change(schedule: Schedule, order: Order) -> Change:
+    digest = _digest(schedule, order.workspace)
+    other = order.existing.get(schedule.name)
     if other is None:
         return Change(schedule.name, CREATE, (Difference("trigger", "", _words(schedule.trigger)),), digest)
     differences: list[Difference] = []
@@ -231,7 +230,7 @@ def _put(client: Any, schedule: Schedule, digest: str, other: Applied | None) ->
         client.schedules.begin_create_or_update(entity).result()
 
 
-def _declared(order: Order, known: Known) -> tuple[Schedule, ...]:
+def _declared(order: Order) -> tuple[Schedule, ...]:
     """Return the declared schedules with the compute and size of every step, as `allranks submit` sends them.
 
     Raise InputError for steps without a compute.
@@ -252,7 +251,7 @@ def _declared(order: Order, known: Known) -> tuple[Schedule, ...]:
         raise InputError.of(problems)
     for each in declared:
         if not isinstance(each.entity.create_job, str):  # a job of the workspace, by its id
-            set_sizes(each.entity.create_job, known.clusters)
+            set_sizes(each.entity.create_job, order.clusters)
     return declared
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.azure import runs
-from allranks.azure.errors import AzureError, NotFoundError, RejectedSignInError, SignInError, service_errors
+from allranks.azure.errors import AzureError, NotFoundError, SignInError, service_errors
 from allranks.azure.workspace import WorkspaceName, connect
 from allranks.contract import logs
 from allranks.errors import InputError, Problem
@@ -40,8 +40,6 @@ UNKNOWN_PATIENCE = 12
 SIGN_IN_PATIENCE = 120
 """The same number while the sign-in has expired: an hour, to sign in again in another terminal."""
 
-_SIGN_IN_ERRORS = (SignInError, RejectedSignInError)
-
 
 class Polling:
     """When to request the state of a watched run again, and which failures end watching.
@@ -67,7 +65,7 @@ class Polling:
             raise error
         self.delay = self._longer()
         problem = error.problem if isinstance(error, AzureError) else error.problems[0]
-        fix = "; sign in again, and watching continues" if isinstance(error, _SIGN_IN_ERRORS) else ""
+        fix = "; sign in again, and watching continues" if isinstance(error, SignInError) else ""
         if (note := f"{problem.found}{fix}") != self._noted:
             self._noted = note
             yield note
@@ -75,7 +73,7 @@ class Polling:
     def _patience(self, error: AzureError | InputError) -> int:
         if isinstance(error, AzureError):
             return PATIENCE
-        if isinstance(error, _SIGN_IN_ERRORS):
+        if isinstance(error, SignInError):
             return SIGN_IN_PATIENCE
         return UNKNOWN_PATIENCE if isinstance(error, NotFoundError) and not self._known else 0
 
@@ -132,14 +130,14 @@ def watch(client: Any, workspace: Workspace, record: RunRecord, watcher: Observe
     while not record.status.ended:
         changed: list[StepRecord] = []
         try:
-            state, changed = runs.update(client, record)
+            status, changed = runs.update(client, record)
             polling.succeeded(changed=bool(changed))
         except (AzureError, InputError) as error:
             for note in polling.failed(error):
                 watcher.noted(record, None, note)
         else:
-            if reason := STOPPED.get(state.status):
-                found = f"Azure ML says {state.status}: {reason}"
+            if reason := STOPPED.get(status):
+                found = f"Azure ML says {status}: {reason}"
                 fix = f"see the studio; then watch it again, or cancel it: allranks cancel {record.id}"
                 raise AzureError(Problem(f"run {record.id}", found, "a run that continues", fix))
         for step in changed:

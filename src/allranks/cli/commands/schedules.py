@@ -151,7 +151,7 @@ def apply(
 
     The declared schedules are applied. Unchanged schedules are skipped, and disabled schedules remain disabled.
     """
-    order, out = remote.Order(target, compute, prune), console()
+    out = console()
     done = {"create": "created", "update": "updated", "unchanged": "unchanged", "delete": "deleted"}
 
     def report(change: Change) -> None:
@@ -163,14 +163,13 @@ def apply(
             before = f"{difference.before} → " if difference.before else ""
             out.print(plain(f"  {difference.key}: {before}{difference.after}"), soft_wrap=True)
 
-    client, workspace = sign_in(azure)
-    known = remote.known_of(client, workspace)
-    planned = remote.changes(order, known)
+    order = remote.Order(*sign_in(azure), target, compute, prune)
+    planned = remote.changes(order)
     if dry_run:
         for change in planned:
             report(change)
     else:
-        remote.apply(client, order, known, planned, report)
+        remote.apply(order, planned, report)
     if json:
         print(to_json(planned))
 
