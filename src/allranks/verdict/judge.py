@@ -192,35 +192,6 @@ def with_advice(
     return replace(verdict, code=code, advice=advice)
 
 
-@dataclass(frozen=True)
-class _Ending:
-    """The end of a rank, by its report, its log and its exit.
-
-    said:  the SystemExit with which the rank ended itself; None if there is none
-    lines: the end of its log
-    table: the report of a launcher on its workers; None if there is none
-    ended: the time
-    """
-
-    rank: RankRecord
-    said: Raised | None
-    lines: Sequence[str]
-    table: tracebacks.LauncherTable | None
-    ended: float
-    memory_kills: int
-
-    @property
-    def in_log(self) -> Sequence[Raised]:
-        """The exceptions in the log."""
-        found = tracebacks.of_lines(self.lines)
-        if self.table is None:
-            return found
-        return [replace(each, worker=self.table.rank) if each.worker is None else each for each in found]
-
-    def by_exit(self, found: Sequence[Raised] = ()) -> Symptom:
-        return _exit_symptom(self.rank, found, self.lines, self.ended, self.memory_kills)
-
-
 def _symptoms_of_rank(rank: RankRecord, reported: Path | None, memory_kills: int) -> list[Symptom]:
     """Return how a rank failed: its own process, or those that it launched."""
     if rank.status is Status.COMPLETED:
@@ -236,39 +207,43 @@ def _symptoms_of_rank(rank: RankRecord, reported: Path | None, memory_kills: int
                 said = replace(raised, text=f"exit code 1: {failure.message}")
     lines = tracebacks.last_lines(rank.log)
     table = tracebacks.launcher_table(lines)
-    ending = _Ending(rank, said, lines, table, rank.ended or rank.started or 0.0, memory_kills)
     symptoms = [_exception_symptom(rank, raised, time) for raised, time in first.values()]
     is_killed = rank.status is not Status.CANCELED and rank.signal in {each.name for each in _CAUSES}
     if is_killed and not {None, rank.rank}.issuperset(first):
         # The workers of a killed launcher may lose each other before they are ended.
-        symptoms.append(ending.by_exit())
+        symptoms.append(_exit_symptom(rank, (), lines, memory_kills))
     if table is None:
-        return symptoms or _log_symptoms(ending)
+        return symptoms or _log_symptoms(rank, said, lines, memory_kills)
+    found = (replace(each, worker=table.rank) if each.worker is None else each for each in tracebacks.of_lines(lines))
     # The worker that the launcher saw first comes first, unless its exception is a consequence.
     symptoms = symptoms or [
-        _exception_symptom(rank, each, table.time, later=each.worker != table.rank) for each in ending.in_log
+        _exception_symptom(rank, each, table.time, later=each.worker != table.rank) for each in found
     ]
     return [*symptoms, *_worker_symptoms(rank, table, lines, {each.worker for each in symptoms})]
 
 
-def _log_symptoms(ending: _Ending) -> list[Symptom]:
-    """Return the symptoms of a rank that is not a launcher and has reported no exception."""
-    rank, found, lines = ending.rank, ending.in_log, ending.lines
+def _log_symptoms(rank: RankRecord, said: Raised | None, lines: Sequence[str], memory_kills: int) -> list[Symptom]:
+    """Return the symptoms of a rank that is not a launcher and has reported no exception.
+
+    said:  the SystemExit with which the rank ended itself; None if there is none
+    lines: the end of its log
+    """
+    found, ended = tracebacks.of_lines(lines), _end(rank)
     at_the_end = _at_the_end(found, lines)
     if rank.status is Status.CANCELED or (rank.exit_code is None and rank.signal is None):
         # It was ended from outside, or still runs.
         known = None if at_the_end or rank.status is Status.CANCELED else signatures.find(lines[-_NATIVE:])
         if known is not None and known.signature.depth <= 0:
             at_the_end = [Raised(known.match.string.strip())]
-        return [_exception_symptom(rank, each, ending.ended) for each in at_the_end]
+        return [_exception_symptom(rank, each, ended) for each in at_the_end]
     if rank.signal is not None or _is_shell_code(rank.exit_code, lines):
-        return [ending.by_exit(found)]
+        return [_exit_symptom(rank, found, lines, memory_kills)]
     # After an exception, Python exits with code 1. With another code, the exception was handled.
     if found and (rank.exit_code == 1 or any(each.is_consequence for each in at_the_end)):
-        return [_exception_symptom(rank, each, ending.ended) for each in found]
-    if ending.said is not None:
-        return [_exception_symptom(rank, ending.said, ending.ended)]
-    return [ending.by_exit(_at_the_end(found, list(filter(str.strip, lines)), 1))]
+        return [_exception_symptom(rank, each, ended) for each in found]
+    if said is not None:
+        return [_exception_symptom(rank, said, ended)]
+    return [_exit_symptom(rank, _at_the_end(found, list(filter(str.strip, lines)), 1), lines, memory_kills)]
 
 
 def _worker_symptoms(
@@ -302,11 +277,9 @@ _CAUSES = (signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.
 """Signals that do not follow from the failure of another rank."""
 
 
-def _exit_symptom(
-    rank: RankRecord, found: Sequence[Raised], lines: Sequence[str], ended: float, memory_kills: int
-) -> Symptom:
+def _exit_symptom(rank: RankRecord, found: Sequence[Raised], lines: Sequence[str], memory_kills: int) -> Symptom:
     """Return the symptom of a rank whose exit explains more than its exceptions, or that has none."""
-    code = rank.exit_code or 0
+    code, ended = rank.exit_code or 0, _end(rank)
     reason = _ending(code) if _is_shell_code(code, lines) else f"exit code {code}"
     if rank.signal:
         reason = f"ended by {rank.signal}"
@@ -326,6 +299,10 @@ def _exit_symptom(
         return Symptom(rank, f"{reason}, after {found[-1].text}", None, (0, True, ended, False), found[-1])
     follows = follows or 2 * (reason == _TERMINATED)
     return Symptom(rank, reason, None, (follows, reason.startswith("exit code"), ended, False))
+
+
+def _end(rank: RankRecord) -> float:
+    return rank.ended or rank.started or 0.0
 
 
 def _exception_symptom(rank: RankRecord, raised: Raised, time: float, *, later: bool = False) -> Symptom:
