@@ -12,7 +12,6 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from allranks.cli import streams
 from allranks.errors import InputError, Level, Problem
 from allranks.secrets import redact
 from allranks.text import count
@@ -25,11 +24,11 @@ _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
 def console(stream: TextIO | None = None) -> Console:
     """Return a console that writes to the stream, by default standard output, without automatic highlighting.
 
-    A character that the stream's encoding lacks gets a plain form or is escaped.
+    A character that the stream's encoding lacks becomes a question mark.
     """
     stream = stream or sys.stdout
     if isinstance(stream, TextIOWrapper):
-        stream.reconfigure(errors=streams.ERRORS)
+        stream.reconfigure(errors="replace")
     return Console(file=stream, highlight=False, markup=False, emoji=False)
 
 

@@ -1,28 +1,13 @@
-"""Standard streams that can be written in every terminal: closed ones are replaced, characters that a terminal lacks
-are replaced by plain forms, and a reader that goes away does not end a run."""
+"""Standard streams that can always be written: closed ones are replaced, and so are characters that an encoding lacks,
+and a reader that goes away does not end a run."""
 
-import codecs
 import contextlib
 import errno
 import io
 import os
 import sys
 from collections.abc import Iterator
-from types import MappingProxyType
 from typing import TextIO
-
-ERRORS = "allranks.plain"
-"""The name of the error handler for characters that an encoding lacks (see `codecs.register_error`)."""
-
-PLAIN = MappingProxyType(
-    {
-        **dict(zip("○◌●✓✗■⊘", "o:*+x#-", strict=True)),
-        **dict(zip("▁▂▃▄▅▆▇█", "_.,-=+*#", strict=True)),
-        **dict(zip("·•…–—×→←│─├└┌┐┘┬┴┼━╸╺", "..~--x><|-||++++++---", strict=True)),
-        **dict(zip("“”‘’", "\"\"''", strict=True)),
-    }
-)
-"""ASCII forms of the characters that allranks prints, one column each so that tables stay aligned."""
 
 _GONE = (errno.EPIPE, errno.EIO)
 """Errors of a stream without a reader: a pipe, or a terminal that was closed."""
@@ -32,8 +17,8 @@ def prepare() -> None:
     """Make the standard streams usable. Call this before anything opens a file.
 
     A closed stream is replaced by /dev/null: otherwise the next opened file would get its number, and printed text
-    would be written into that file. A stream with another encoding than UTF-8, or any stream in the locale C, gets
-    plain forms of missing characters. Messages without a reader are discarded.
+    would be written into that file. A character that the encoding of a stream lacks becomes a question mark. Messages
+    without a reader are discarded.
     """
     for number in range(3):
         try:
@@ -44,11 +29,9 @@ def prepare() -> None:
     sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
-    # Without any locale, as in a container, terminals have UTF-8 too.
-    locale = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := os.environ.get(name))), "")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="ascii" if locale in ("C", "POSIX") else None, errors=ERRORS)
+            stream.reconfigure(errors="replace")
     sys.stderr = _unbroken(sys.stderr, 2)
 
 
@@ -91,21 +74,3 @@ def _unbroken(stream: TextIO, number: int) -> TextIO:
         line_buffering=stream.line_buffering,
         write_through=stream.write_through,
     )
-
-
-def _plain(error: UnicodeError) -> tuple[str, int]:
-    """Replace a character that an encoding lacks by its plain form, or escape it."""
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    character = error.object[error.start]
-    if character in PLAIN:
-        return PLAIN[character], error.start + 1
-    if "\u2800" <= character <= "\u28ff":  # a braille pattern, with which spinners are drawn
-        return "*", error.start + 1
-    escaped, _ = codecs.backslashreplace_errors(
-        UnicodeEncodeError(error.encoding, error.object, error.start, error.start + 1, error.reason)
-    )
-    return str(escaped), error.start + 1
-
-
-codecs.register_error(ERRORS, _plain)
