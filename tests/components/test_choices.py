@@ -13,7 +13,6 @@ import pytest
 
 from allranks.catalog.find import find_specs
 from allranks.checks.component.environment import environment_folder
-from allranks.checks.plan import check
 from allranks.contract import requirements
 from allranks.contract.commands import starts
 from allranks.contract.distributions import DISTRIBUTIONS
@@ -29,6 +28,7 @@ from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, Input, Literal
 from allranks.sdk.session import session
 from allranks.sdk.specs import load
+from plan_findings import check
 
 PROJECT = Path(__file__).parents[2]
 SPECS = find_specs(PROJECT / "components")

@@ -16,7 +16,6 @@ from component_processes import COMPONENTS, Ended, clean, folder_of, run
 from launches import BIN, MPIRUN, by_mpirun, by_platform, environment
 
 import bounded
-from allranks.checks.plan import check as check_plan
 from allranks.contract.launch import Distribution
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.rank_env import RankEnv
@@ -28,6 +27,7 @@ from allranks.plan.ports import Input, Literal
 from allranks.sdk.session import session
 from allranks_steps import own_script
 from free_ports import free_port
+from plan_findings import check as check_plan
 
 Importer = Callable[[str, str], Any]
 

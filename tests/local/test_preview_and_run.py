@@ -10,7 +10,6 @@ import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from allranks.checks.plan import check
 from allranks.contract.launch import Distribution
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
@@ -25,6 +24,7 @@ from allranks.plan.graph import DoWhile, Graph, Item, Node, ParallelFor, Pipelin
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Text
 from allranks.plan.ports import Path as DataPath
 from allranks.workspace import Workspace
+from plan_findings import check
 
 DISTRIBUTIONS: tuple[tuple[Distribution, int], ...] = (
     (Single(), 1),

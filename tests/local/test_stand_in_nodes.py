@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
-from allranks.checks.plan import check, findings
+from allranks.checks.plan import findings
 from allranks.errors import Level
 from allranks.history.records import Status
 from allranks.plan import codec
 from allranks.plan.graph import Graph, Plan, StandIn, Step
 from allranks.plan.ports import Input, NodeOutput, Output
 from pipeline_files import write
+from plan_findings import check
 from trials import Trials
 
 READ = Step(

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from allranks.checks.plan import check
 from allranks.plan.reader import read_plan
 from allranks.plan.walk import steps
 from allranks_command import allranks
+from plan_findings import check
 
 FILE = Path(__file__).resolve().parents[2] / "pipelines" / "own_script.py"
 

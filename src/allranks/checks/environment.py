@@ -25,13 +25,6 @@ from allranks.secrets import is_secret_name, secrets_in
 _SCHEMA = "environment.schema"
 
 
-def environment_files(path: Path) -> tuple[Path, ...]:
-    """Return a file itself, or the files below a folder that describe environments, by path."""
-    if not os.path.isdir(path):
-        return (path,)
-    return tuple(file for file in files_below(path, ".yaml", ".yml", with_code=True) if _is_environment(file))
-
-
 def is_template(value: object) -> bool:
     """Return whether a text has a placeholder such as ``{{asset.name}}``, which a tool replaces before Azure ML."""
     return "{{" in str(value)
@@ -62,25 +55,9 @@ def registration(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
         return
     if isinstance(image, str) and not is_template(image) and is_moving(image):
         yield finding("latest-image", at(file, "image"), f"image {image}", "an image that does not change")
-    if isinstance(build, dict):
-        yield from _build_context(file, build)
-        if document.get("conda_file"):
-            yield finding("conda-with-build", at(file, "conda_file"), "conda_file and build", "one of them")
+    if isinstance(build, dict) and document.get("conda_file"):
+        yield finding("conda-with-build", at(file, "conda_file"), "conda_file and build", "one of them")
     yield from refused(file, document)
-
-
-def _build_context(file: Path, build: Mapping[str, Any]) -> Iterator[Problem]:
-    path, name = build.get("path"), str(build.get("dockerfile_path") or DOCKERFILE)
-    if not isinstance(path, str) or "://" in path or is_template(path):
-        return
-    folder = file.parent / path
-    if not os.path.isdir(folder):
-        expected = "the folder with the Dockerfile"
-        yield finding("environment-context", at(file, "build", "path"), f"{path} is not a folder", expected)
-    elif not is_template(name) and not os.path.isfile(folder / name):
-        key = "dockerfile_path" if "dockerfile_path" in build else "path"
-        expected = "a Dockerfile in the build context"
-        yield finding("environment-context", at(file, "build", key), f"no {name} in {path}", expected)
 
 
 def refused(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
@@ -133,9 +110,16 @@ def build_context(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
     path = build.get("path") if isinstance(build, dict) else None
     if not isinstance(build, dict) or not isinstance(path, str) or "://" in path or is_template(path):
         return
-    folder = file.parent / path
-    dockerfile = folder / str(build.get("dockerfile_path") or DOCKERFILE)
+    folder, name = file.parent / path, str(build.get("dockerfile_path") or DOCKERFILE)
+    dockerfile = folder / name
+    if not os.path.isdir(folder):
+        expected = "the folder with the Dockerfile"
+        yield finding("environment-context", at(file, "build", "path"), f"{path} is not a folder", expected)
+        return
     if not os.path.isfile(dockerfile):
+        if not is_template(name):
+            where = at(file, "build", "dockerfile_path" if "dockerfile_path" in build else "path")
+            yield finding("environment-context", where, f"no {name} in {path}", "a Dockerfile in the build context")
         return
     try:
         stages = list(_FROM.finditer(dockerfile_text(dockerfile)))
@@ -192,7 +176,10 @@ def check_files(path: Path) -> tuple[tuple[Path, ...], Findings]:
 
     Raise InputError if there is no environment.
     """
-    found = environment_files(path)
+    found: tuple[Path, ...] = (path,)
+    if os.path.isdir(path):
+        files = files_below(path, ".yaml", ".yml", with_code=True)
+        found = tuple(file for file in files if _is_environment(file))
     if not found:
         expected = "an environment's YAML with image or build, or a folder with some"
         raise InputError(Problem(str(path), "it contains no environment", expected, "name another path"))

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from allranks.checks.plan import check
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.tensorflow import TensorFlow
@@ -17,6 +16,7 @@ from allranks.errors import InputError, Location, Problem
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Text
 from allranks.plan.ports import Path as DataPath
+from plan_findings import check
 
 DATA = Input("data", "uri_folder", GraphInput("data"), "ro_mount")
 

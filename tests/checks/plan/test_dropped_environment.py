@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from allranks.checks.plan import warnings
 from allranks.errors import Problem
 from allranks.plan.graph import Plan
 from allranks.plan.reader import read_job
 from pipeline_files import HEAD, read, write
+from plan_findings import warnings
 
 TODAY = date(2026, 11, 1)
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from allranks.checks.plan import check
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, Input, Literal
+from plan_findings import check
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from allranks.checks.plan import check, warnings
 from allranks.history import registered
 from allranks.plan.graph import Plan
 from allranks.plan.ports import Literal
@@ -12,6 +11,7 @@ from allranks.plan.reader import opened, read_plan
 from allranks.plan.reader.step_ports import LEFT_OUT, REFUSED
 from allranks.workspace import Workspace
 from pipeline_files import write
+from plan_findings import check, warnings
 
 STEP = """\
 type: command

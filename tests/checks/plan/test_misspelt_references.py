@@ -4,10 +4,10 @@ from datetime import date
 
 import pytest
 
-from allranks.checks.plan import warnings
 from allranks.errors import Location
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Input, Literal, Output, Path
+from plan_findings import warnings
 
 TODAY = date(2026, 1, 1)
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from allranks.api import jobs
-from allranks.checks.plan import OF_KEYS, findings, launchers, of_keys, warnings
+from allranks.checks import apply
+from allranks.checks.plan import OF_KEYS, findings, launchers
 from allranks.checks.plan.scope import of_plan
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.launch import Distribution, Launch
@@ -16,6 +17,7 @@ from allranks.errors import Problem
 from allranks.plan.environment import Environment, registered
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, Input, Literal, Output
+from plan_findings import warnings
 
 TODAY = date(2026, 11, 1)
 WORKERS = "python t.py --dataloader_num_workers ${{inputs.n}}"
@@ -310,5 +312,5 @@ def test_each_rule_has_a_test_here() -> None:
     text = "".join(file.read_text(encoding="utf-8") for file in Path(__file__).parent.glob("test_*.py"))
     assert [code for _, code in OF_KEYS[:-1] if code not in text and code != "variable-binding"] == []
     step = Step("a", "true", environment_variables={"A": "${{outputs.x}}"})
-    (problem,) = of_keys(of_plan(Plan("p", Graph((step,)))), step)
+    (problem,) = apply(OF_KEYS, of_plan(Plan("p", Graph((step,)))), step)
     assert problem.rule == "variable-binding"

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from allranks.checks.plan import check
 from allranks.plan.graph import Condition, DoWhile, Graph, Item, Node, ParallelFor, Pipeline, Plan, Step
 from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Output
 from allranks.plan.ports import Path as DataPath
+from plan_findings import check
 
 TRAIN = Step(
     "train",

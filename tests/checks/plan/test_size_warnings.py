@@ -4,7 +4,6 @@ from datetime import date
 
 import pytest
 
-from allranks.checks.plan import check, warnings
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.ray import Ray
@@ -12,6 +11,7 @@ from allranks.contract.single import Single
 from allranks.contract.tensorflow import TensorFlow
 from allranks.errors import Location
 from allranks.plan.graph import Graph, Plan, Step
+from plan_findings import check, warnings
 
 TODAY = date(2026, 11, 1)
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from allranks.checks.plan import check, warnings
 from allranks.plan.graph import Graph, Plan, Step, Sweep
 from allranks.plan.ports import Input, Literal
 from allranks.plan.sweep import EarlyTermination, Parameter, Sampling, SweepLimits
+from plan_findings import check, warnings
 
 BODY = Step(
     "tune",

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from allranks.checks.plan import check
 from allranks.history.records import Status
 from allranks.plan.graph import Graph, Item, ParallelFor, Pipeline, Plan, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output
+from plan_findings import check
 
 FOLDER = Output("out", "uri_folder", "rw_mount")
 WRITE = "echo written > ${{outputs.out}}/file"

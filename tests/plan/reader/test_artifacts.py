@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from allranks.checks.plan import check
 from allranks.plan.graph import Step
 from allranks.plan.ports import NodeOutput, Output
 from pipeline_files import read, write
+from plan_findings import check
 
 
 def _component(folder: Path, outputs: str) -> None:

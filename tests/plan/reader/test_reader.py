@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from allranks.checks.plan import check
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.ray import Ray
@@ -24,6 +23,7 @@ from allranks.plan.reader import read_job
 from allranks.plan.reader.nodes import in_order
 from allranks.plan.walk import with_steps
 from pipeline_files import read, write, write_dsl
+from plan_findings import check
 
 DSL = """
 @dsl.pipeline(description="Two trainings.", experiment_name="digits", continue_on_step_failure=False)

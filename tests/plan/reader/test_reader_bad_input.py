@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from allranks.api import jobs
-from allranks.checks.plan import check
 from allranks.errors import InputError, Level
 from allranks.plan import codec
 from allranks.plan.reader import read_plan
 from pipeline_files import read, write, write_dsl
+from plan_findings import check
 
 pytestmark = pytest.mark.usefixtures("here")
 

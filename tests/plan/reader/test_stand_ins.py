@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from allranks.checks.plan import check
 from allranks.contract.templating import render
 from allranks.errors import InputError, Level
 from allranks.plan.graph import StandIn, Step
@@ -13,6 +12,7 @@ from allranks.plan.ports import Output
 from allranks.plan.reader import read_plan
 from allranks.plan.reader.settings import with_stand_ins
 from pipeline_files import write
+from plan_findings import check
 
 PIPELINE = """\
 type: pipeline

@@ -127,7 +127,7 @@ def _mistakes_of_jobs(component: Any, subject: Subject) -> Iterator[Problem]:
         return
     (step,) = plan.graph.nodes
     assert isinstance(step, Step)
-    for problem in plan_checks.of_keys(of_plan(plan), step):
+    for problem in apply(plan_checks.OF_KEYS, of_plan(plan), step):
         keys = problem.where.split(".")
         if keys[0] != "resources" or subject.resources:
             yield replace(problem, where=subject.place(*keys))

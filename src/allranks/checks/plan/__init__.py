@@ -38,7 +38,7 @@ OF_STEPS: Table = (
     (steps.inline_environment, "dockerfile-missing"),
     (steps.ignored_variables, "ignored-variables"),
 )
-"""The place of a finding in a step is its key, such as `command`, here and in `OF_KEYS`."""
+"""The place of a finding in a step is its key, such as `command`."""
 OF_KEYS: Table = (
     (steps.misspelt_references, "misspelt-reference"),
     (launchers.nested, "nested-launcher"),
@@ -55,7 +55,7 @@ OF_KEYS: Table = (
     (settings.spot, "spot-without-checkpoints"),
     (settings.size, "size"),
 )
-"""Common mistakes of a step, which azure-ai-ml and Azure ML accept."""
+"""Common mistakes of a step, which azure-ai-ml and Azure ML accept. The place of each is its key."""
 OF_TEXTS: Table = ((steps.misspelt_bindings, "misspelt-reference"), (bindings.lost_value, "lost-value"))
 OF_BINDINGS: Table = ((bindings.binding, "binding"),)
 OF_VALUES: Table = ((bindings.value_of_input, "value"), (data.input_path, "data"))
@@ -63,20 +63,6 @@ OF_VALUES: Table = ((bindings.value_of_input, "value"), (data.input_path, "data"
 OF_OUTPUTS: Table = ((data.output_path, "data"),)
 OF_OWN_INPUTS: Table = ((bindings.lost_value, "lost-value"), (bindings.own_value, "value"), (data.input_path, "data"))
 OF_PLANS: Table = ((data.written_twice, "data"),)
-
-
-def check(plan: Plan, *, here: bool = True) -> list[Problem]:
-    """Return the problems that prevent the plan from running.
-
-    here: whether the plan will run on this machine, which must then be able to read the data
-    """
-    found = findings(plan, here=here)
-    return [*found.errors, *found.machine]
-
-
-def warnings(plan: Plan, today: date | None = None) -> list[Problem]:
-    """Return probable mistakes, which do not prevent a run, here or on the sizes that steps name."""
-    return list(findings(plan, today=today).warnings)
 
 
 def findings(plan: Plan, *, here: bool = True, today: date | None = None) -> Findings:
@@ -92,11 +78,6 @@ def findings(plan: Plan, *, here: bool = True, today: date | None = None) -> Fin
         # The skipped statements of the notebook may create the data.
         found = [replace(each, level=Level.MACHINE) if each.code == "missing-data" else each for each in found]
     return Findings(settings.joined(remaining(with_key_lines(found, plan.source))))
-
-
-def of_keys(scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield common mistakes of a step. The place of each is its key only, such as ``command``."""
-    return apply(OF_KEYS, scope, step)
 
 
 def _check_graph(scope: Scope, ignored_in: Callable[[str], Ignored]) -> Iterator[Problem]:
@@ -122,7 +103,7 @@ def _check_node(scope: Scope, node: Node, ignored_in: Callable[[str], Ignored]) 
     if isinstance(node, StandIn):
         yield from apply(OF_STAND_INS, scope, node)
     if isinstance(node, Step):
-        keys = (each for each in of_keys(scope, node) if not _is_ignored_by_component(node, each, ignored_in))
+        keys = (each for each in apply(OF_KEYS, scope, node) if not _is_ignored_by_component(node, each, ignored_in))
         for problem in (*apply(OF_STEPS, scope, node), *keys):
             yield replace(problem, where=scope.key(node, problem.where))
     for port in node.inputs:

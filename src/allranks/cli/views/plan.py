@@ -4,7 +4,6 @@ import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import date
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
-from allranks.checks.plan import check, warnings
+from allranks.checks.plan import findings
 from allranks.cli.console import console as standard_output
 from allranks.cli.console import print_machine, print_warnings
 from allranks.cli.views.uploads import print_uploads, uploads_json
@@ -57,14 +56,15 @@ def print_dry_run(
         plan, uploads = read(FilePath(snapshots))
         plan, differences = environments.with_interpreters(plan, options.environment, makes=False)
         modes = modes_of(plan.graph, options.selection)
-        problems = check(plan)
+        found = findings(plan)
+        problems = (*found.errors, *found.machine)
         lacking = requirements.machine_problems(plan, is_possible=not problems)
     if problems:
         raise InputError(*problems)
     plan = codec.loads(json.dumps(shown(json.loads(codec.dumps(plan)))))  # without secrets
     kind = preview.kind_of(options.instances)
-    if problems := requirements.instance_problems(plan, options, kind):
-        raise InputError(*problems)
+    if unfit := requirements.instance_problems(plan, options, kind):
+        raise InputError(*unfit)
     previews = preview.previews(plan, workspace, kind)
     if as_json:
         print(plan_json(plan, previews, uploads))
@@ -74,7 +74,7 @@ def print_dry_run(
         print_uploads(out, uploads)
         if options.selection:
             _print_selection(out, plan, modes)
-    print_warnings([*warnings(plan, date.today()), *capacity.warnings(plan), *differences])
+    print_warnings([*findings(plan).warnings, *capacity.warnings(plan), *differences])
     print_machine(lacking)
 
 

@@ -116,7 +116,7 @@ def read_plan(target: str, values: Mapping[str, str], snapshots: Path, registere
     registered: finds assets that are registered on this machine; None if nothing is registered
 
     Azure is not contacted. Raise InputError, with all problems, if the file or a value cannot be used. Mistakes that
-    the SDK accepts are found by `allranks.checks.plan.check`.
+    the SDK accepts are found by `allranks.checks.plan.findings`.
     """
     with opened(target, values, lookup_of(target, values, registered)) as job:
         return job.plan(snapshots)
