@@ -100,13 +100,6 @@ def test_what_changed_is_registered_and_what_stands_on_it(azure: FakeAzure, proj
     rows = {row["name"]: row for row in found["assets"]}
     assert rows["goodbye"]["latest"] == before["goodbye"]
     assert rows["hello"]["latest"] != before["hello"], "the latest is what was registered last"
-    lines = [line for line in rows["goodbye"]["diff"][2:] if line[0] in "+-"]
-    assert lines == [
-        f"-environment: azureml:small:{before['small']}",
-        f"+environment: azureml:small:{rows['small']['version']}",
-        f"-version: {before['goodbye']}",
-        f"+version: {rows['goodbye']['version']}",
-    ]
     assert len(azure.components) == 3, "a dry run registers nothing"
 
 

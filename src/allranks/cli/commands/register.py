@@ -1,7 +1,7 @@
 """`allranks register`: register a project's components and environments for the designer, or write them to disk."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +9,6 @@ from rich.text import Text
 
 from allranks.azure import register as registering
 from allranks.azure.errors import service_errors
-from allranks.azure.register import Difference, differences
 from allranks.azure.workspace import connect, resolve
 from allranks.catalog.export import SCRIPT, export
 from allranks.catalog.releases import Release, release
@@ -27,7 +26,6 @@ from allranks.cli.options import (
 from allranks.cli.views.uploads import amount, left_out_json, print_files
 from allranks.errors import InputError, Problem
 from allranks.sdk.session import session
-from allranks.text import plain
 
 
 def register(
@@ -71,16 +69,24 @@ def register(
         with session():
             with service_errors("signing in"):
                 client = connect(place)
-            changes = differences(client, releases) if dry_run else ()
-            registered = [] if dry_run else _registered(client, releases, Path(folder), out)
-    for change in changes:
-        _print_difference(out, change)
-    if json:
-        print(to_json(_rows(releases, registered, changes, dry_run, where)))
-        return
-    same = len(releases) - len(changes if dry_run else registered)
-    result = f"{len(changes)} would be registered" if dry_run else f"{len(registered)} registered"
-    out.print(f"{where}: {result}, {same} unchanged", soft_wrap=True)
+            missing = registering.missing(client, releases)
+            latest = registering.latest_versions(client, missing) if dry_run else {}
+            if not dry_run:
+                for number, each in enumerate(registering.register(client, missing, Path(folder)), 1):
+                    out.print(f"registered  {each}  ({number} of {len(missing)})", soft_wrap=True)
+        for each in missing if dry_run else ():
+            _print_change(out, each, latest[str(each)])
+        if json:
+            assets = [
+                _planned(each, latest)
+                if dry_run
+                else {**_row(each), "state": "registered" if each in missing else "there"}
+                for each in releases
+            ]
+            print(to_json({"where": where, "dry_run": dry_run, "assets": assets}))
+            return
+        result = "would be registered" if dry_run else "registered"
+        out.print(f"{where}: {len(missing)} {result}, {len(releases) - len(missing)} unchanged", soft_wrap=True)
 
 
 def _export(folder: Path, names: Sequence[str] | None, components: Path | None, registry: str, json: bool) -> None:
@@ -93,54 +99,24 @@ def _export(folder: Path, names: Sequence[str] | None, components: Path | None, 
     print_result(json, value, f"{folder}: {len(releases)} assets; files: {counts}", command)
 
 
-def _registered(client: Any, releases: Sequence[Release], staged: Path, out: Any) -> list[Release]:
-    """Register the releases that are not registered yet, and return them."""
-    registered: list[Release] = []
-    missing = registering.missing(client, releases)
-
-    def report(release: Release) -> None:
-        registered.append(release)
-        out.print(f"registered  {release}  ({len(registered)} of {len(missing)})", soft_wrap=True)
-
-    registering.register(client, missing, staged, report)
-    return registered
-
-
-def _print_difference(out: Any, difference: Difference) -> None:
-    release = difference.release
-    sent = amount(len(release.listed.files), release.listed.size())
-    mark = ("~ ", "yellow") if difference.latest else ("+ ", "green")
-    what = f"replaces {difference.latest}" if difference.latest else "new"
-    out.print(Text.assemble(mark, (str(release), "bold"), f"  {what}, {sent}"), soft_wrap=True)
+def _print_change(out: Any, release: Release, latest: str) -> None:
+    mark, what = (("~ ", "yellow"), f"replaces {latest}") if latest else (("+ ", "green"), "new")
+    size = amount(len(release.listed.files), release.listed.size())
+    out.print(Text.assemble(mark, (str(release), "bold"), f"  {what}, {size}"), soft_wrap=True)
     print_files(out, release.listed.files, release.listed.left_out, "    ")
-    styles = {"+": "green", "-": "red", "@": "bright_black"}
-    for line in difference.spec[2:]:
-        out.print(Text(f"    {plain(line)}", style=styles.get(line[:1], "")), soft_wrap=True)
 
 
 def _row(one: Release) -> dict[str, Any]:
     return {"kind": one.kind, "name": one.name, "version": one.version, "digest": one.digest}
 
 
-def _rows(
-    releases: Sequence[Release],
-    registered: Sequence[Release],
-    differences: Sequence[Difference],
-    dry_run: bool,
-    where: str,
-) -> dict[str, Any]:
-    changed = {(difference.release.kind, difference.release.name): difference for difference in differences}
-    rows = []
-    for each in releases:
-        row = _row(each)
-        if dry_run:
-            difference = changed.get((each.kind, each.name))
-            row["state"] = "there" if difference is None else "changed" if difference.latest else "new"
-            row["latest"] = difference.latest if difference else each.version
-            row["diff"] = list(difference.spec) if difference else []
-            sent = {"files": list(each.listed.files), "size": each.listed.size()}
-            row["upload"] = {**sent, "left_out": left_out_json(each.listed.left_out)}
-        else:
-            row["state"] = "registered" if each in registered else "there"
-        rows.append(row)
-    return {"where": where, "dry_run": dry_run, "assets": rows}
+def _planned(one: Release, latest: Mapping[str, str]) -> dict[str, Any]:
+    """Return the row of a dry run. latest: the version registered last, by the releases that are not registered"""
+    replaced = latest.get(str(one))
+    upload = {
+        "files": list(one.listed.files),
+        "size": one.listed.size(),
+        "left_out": left_out_json(one.listed.left_out),
+    }
+    state = "there" if replaced is None else "changed" if replaced else "new"
+    return {**_row(one), "state": state, "latest": one.version if replaced is None else replaced, "upload": upload}
