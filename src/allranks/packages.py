@@ -28,7 +28,6 @@ KNOWN = {
 
 HOOKED = {
     "faults": "lab",
-    "rehearsal-tags": "lab",
     "LocalClient": "client",
     "run_as_azure": "client",
     "load_ipython_extension": "client",

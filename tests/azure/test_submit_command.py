@@ -2,7 +2,6 @@
 
 import json
 import time
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +13,6 @@ from fake.computes import Compute
 from fake.jobs import Job
 from fake.service import FakeAzure
 
-from allranks import packages
 from allranks.azure import watch
 from allranks.history import locks, stored
 from allranks.history.records import Status
@@ -297,19 +295,6 @@ def test_the_sizes_of_a_cluster_count(azure: FakeAzure, command: Command) -> Non
     done = command("submit", "pipeline.yaml", "--compute", "small")
     assert done.code == 2
     assert "2 processes on the 1 GPU of Standard_NC24ads_A100_v4" in done.err
-
-
-def test_the_lack_of_a_rehearsal_is_named(
-    azure: FakeAzure, command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    azure.computes["cpu-cluster"] = replace(azure.computes["cpu-cluster"], priority="LowPriority")
-    monkeypatch.setattr(packages, "entry_points", lambda **_: [])
-    (project / ".allranks/rehearsals").mkdir(parents=True)
-    done = command("submit", "pipeline.yaml", "--no-stream")
-    assert done.code == 0, done.err
-    said = " ".join(done.err.split())
-    assert "the package allranks-lab is not installed" in said
-    assert "step prepare, step train found low-priority instances" in said
 
 
 def test_two_at_once_do_not_meet(azure: FakeAzure, command: Command, project: Path) -> None:

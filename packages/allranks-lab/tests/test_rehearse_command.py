@@ -4,10 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.api import jobs
-from allranks.workspace import Workspace
 from allranks_command import allranks, called
-from allranks_lab.rehearsal import report
 
 JOB = """\
 type: pipeline
@@ -79,12 +76,6 @@ def test_what_is_lost_is_named(project: Path) -> None:
     page = Path(found["page"]).read_text()
     assert "without evictions" in page
     assert "the optimizer: its state, such as moments, is empty" in page
-
-    workspace = Workspace(project / ".allranks")
-    plan = jobs.read(str(project / "job.yml"), {}, workspace)
-    assert report.tags(plan, workspace)["allranks.rehearsal"] == "failed: 2 evictions, seed 3"
-    (project / "code/train.py").write_text(TRAIN + "\n")
-    assert report.tags(jobs.read(str(project / "job.yml"), {}, workspace), workspace) == {}
 
 
 WRONG = {

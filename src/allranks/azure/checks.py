@@ -10,7 +10,7 @@ from typing import Any
 
 from allranks.azure.errors import service_errors
 from allranks.azure.requirements import ComputeId, Requirements
-from allranks.errors import Level, Problem
+from allranks.errors import Problem
 from allranks.hardware import sizes, traps
 
 _ASSET = re.compile(r"(?:azureml:)?(?P<name>[^/:@]+)(?::(?P<version>[^/:@]+)|@(?P<label>[^/:@]+))?")
@@ -62,25 +62,6 @@ def _of_size(step: Requirements, size: sizes.Size) -> Iterator[Problem]:
     unmet = (*traps.of_cuda(size, step.cuda), *traps.of_infiniband(size, date.today(), wanted=step.infiniband))
     for problem in (*shared, *unmet):
         yield replace(problem, where=f"{step.where}, key {problem.where}")
-
-
-def unrehearsed(client: Any, required: list[Requirements]) -> list[Problem]:
-    """Return a warning for the steps on low-priority instances of a job whose trainings were not rehearsed.
-
-    Raise AzureError or InputError.
-    """
-    named = {compute.name.lower() for step in required if (compute := ComputeId.parse(step.compute)).is_cluster}
-    with service_errors("listing the computes of the workspace"):
-        computes = client.compute.list() if named else ()
-        evicting = {str(each.name).lower() for each in computes if getattr(each, "tier", None) == "low_priority"}
-    steps = [
-        step.where for step in required if step.low_priority or ComputeId.parse(step.compute).name.lower() in evicting
-    ]
-    if not steps:
-        return []
-    found, expected = "low-priority instances, which are evicted", "a rehearsal of this code and environment"
-    fix = "allranks rehearse FILE, which shows whether the training survives evictions"
-    return [Problem(", ".join(steps), found, expected, fix, level=Level.WARNING)]
 
 
 def _of_computes(client: Any, required: list[Requirements]) -> Iterator[Problem]:

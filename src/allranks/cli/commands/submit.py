@@ -1,7 +1,6 @@
 """`allranks submit`: submit a pipeline to Azure ML."""
 
 import sys
-import tempfile
 from datetime import date
 from json import dumps
 from pathlib import Path
@@ -9,10 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from allranks import packages
 from allranks.azure import runs
 from allranks.azure.changes import Changes, apply, cluster_sizes, parse_sizes, set_compute, set_sizes, unchecked_sizes
-from allranks.azure.checks import of_compute, of_sizes, of_workspace, unrehearsed
+from allranks.azure.checks import of_compute, of_sizes, of_workspace
 from allranks.azure.dry_run import NO_COMPUTE, body_of
 from allranks.azure.errors import AzureError, service_errors
 from allranks.azure.requirements import Requirements, requirements
@@ -138,10 +136,6 @@ def submit_job(
             client = connect(where)
         if problems := of_workspace(client, required):
             raise InputError(*problems)
-        if tags := _rehearsed(job, workspace):
-            job.job.tags = {**(job.job.tags or {}), **tags}
-        else:
-            print_warnings(unrehearsed(client, required))
         set_sizes(job.job, cluster_sizes(client))
         name, studio = runs.submit(client, job.job)
         studio = studio or where.studio(name)
@@ -150,19 +144,6 @@ def submit_job(
         if stream:
             watch_run(client, workspace, record, out)
     return record
-
-
-def _rehearsed(job: OpenJob, workspace: Workspace) -> dict[str, str]:
-    """Return the tags that record a rehearsal of the job's trainings with the same code and environment."""
-    if not (workspace.root / "rehearsals").is_dir() or job.unread():
-        return {}
-    try:
-        tags = packages.hook("rehearsal-tags", f"the reports in {workspace.root / 'rehearsals'}")
-    except packages.PackageError as error:
-        print_warnings(error.problems)
-        return {}
-    with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
-        return dict(tags(job.plan(Path(snapshots)), workspace))
 
 
 def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:

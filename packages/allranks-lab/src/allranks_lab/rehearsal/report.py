@@ -22,7 +22,6 @@ from allranks_lab.rehearsal.comparison import STARTED_AGAIN, Training
 FOLDER = "rehearsals"
 """The folder of the reports in the workspace."""
 
-TAG = "allranks.rehearsal"
 
 ELASTIC_LOSS = 1e-4
 """Permitted difference of the loss if fewer ranks make some steps, because they add gradients in another order."""
@@ -190,16 +189,3 @@ def save(report: Report, workspace: Workspace) -> None:
     name = digest.of_text(*(part for item in sorted(report.code.items()) for part in item))
     text = json.dumps({**asdict(report), "summary": report.summary, "passed": not report.problems})
     write_file(folder / f"{name[:16]}.json", text)
-
-
-def tags(plan: Plan, workspace: Workspace) -> dict[str, str]:
-    """Return the tags of a job whose trainings were rehearsed with the same code and environment; else none."""
-    for path in sorted((workspace.root / FOLDER).glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True):
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-            code, summary = dict(found["code"]), str(found["summary"])
-        except (ValueError, KeyError, TypeError):
-            continue  # of another version
-        if code_of(plan, list(code)) == code:
-            return {TAG: summary, f"{TAG}.code": " ".join(f"{name}={of[:16]}" for name, of in sorted(code.items()))}
-    return {}
