@@ -12,7 +12,7 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from allranks.errors import InputError, Level, Problem
+from allranks.errors import Level, Problem
 from allranks.secrets import redact
 from allranks.text import count
 from allranks.text import plain as without_controls
@@ -84,9 +84,9 @@ def open_in_browser(address: str) -> bool:
         return False
 
 
-def print_problems(error: InputError, console: Console | None = None) -> None:
-    """Print every problem to the console, by default standard error."""
-    (console or errors()).print(problems_text(error.problems), soft_wrap=True)
+def print_problems(problems: Sequence[Problem]) -> None:
+    """Print problems to standard error."""
+    errors().print(problems_text(problems), soft_wrap=True)
 
 
 def print_warnings(warnings: Sequence[Problem]) -> None:
@@ -101,11 +101,6 @@ def print_machine(problems: Sequence[Problem]) -> None:
         heading = "this machine lacks what these steps need; on a machine that has it they can run"
         errors().print(Text(heading, style="bold"), soft_wrap=True)
         print_warnings(problems)
-
-
-def print_failure(problem: Problem) -> None:
-    """Print a failure to standard error that was not caused by the input."""
-    errors().print(_problem(problem), soft_wrap=True)
 
 
 def problems_text(problems: Sequence[Problem]) -> Text:

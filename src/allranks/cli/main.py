@@ -87,19 +87,19 @@ def _print_error(error: Exception) -> int:
     """Print an error, a bug with its traceback, and return the exit code."""
     # Only errors need these, which take 0.1 s to import.
     from allranks.azure.errors import AzureError
-    from allranks.cli.console import print_failure, print_problems
+    from allranks.cli.console import print_problems
     from allranks.secrets import redact
 
     if isinstance(error, InputError):
-        print_problems(error)
+        print_problems(error.problems)
         return 2
     if isinstance(error, AzureError):
-        print_failure(error.problem)
+        print_problems([error.problem])
     elif isinstance(error, OSError) and error.filename is not None:
         forbidden = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
         expected = "a file or folder that you may read, and write if it is in the workspace" if forbidden else ""
         fix = "change its owner or its permissions, or use another folder for runs: --folder DIR" if forbidden else ""
-        print_failure(Problem(os.fsdecode(error.filename), error.strerror or str(error), expected, fix))
+        print_problems([Problem(os.fsdecode(error.filename), error.strerror or str(error), expected, fix)])
     else:
         sys.stderr.write(redact("".join(traceback.format_exception(error))))
     return 1

@@ -11,10 +11,10 @@ from cattrs import Converter
 from allranks.catalog.declared_ports import Port
 from allranks.catalog.find import ComponentInfo
 from allranks.cli.commands.components import print_components
-from allranks.cli.console import print_problems, to_json
+from allranks.cli.console import print_problems, problems_text, to_json
 from allranks.cli.views.progress import PlainLines
 from allranks.cli.views.runs import print_run, print_runs
-from allranks.errors import InputError, Problem
+from allranks.errors import Problem
 from allranks.history.records import Point, RunRecord
 
 Screens = Callable[..., Any]
@@ -128,7 +128,7 @@ def test_json_stays_json_where_a_loss_is_no_number(failed: RunRecord) -> None:
 )
 def test_a_problem_says_all_that_it_knows(screen: Screens, problem: Problem, said: list[str]) -> None:
     console = screen()
-    print_problems(InputError(problem), console)
+    console.print(problems_text([problem]), soft_wrap=True)
     text = console.text.getvalue()
     assert all(word in text for word in said)
     assert "\x1b" not in text
@@ -136,12 +136,12 @@ def test_a_problem_says_all_that_it_knows(screen: Screens, problem: Problem, sai
 
 def test_several_problems_are_counted(screen: Screens) -> None:
     console = screen()
-    print_problems(InputError(Problem("a", "x"), Problem("b", "y")), console)
+    console.print(problems_text([Problem("a", "x"), Problem("b", "y")]), soft_wrap=True)
     assert "2 problems" in console.text.getvalue()
 
 
 def test_problems_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    print_problems(InputError(Problem("step train", "0 instances")))
+    print_problems([Problem("step train", "0 instances")])
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "step train" in captured.err
