@@ -142,7 +142,7 @@ for options_of_mount in ("--bind", "-oremount,bind,ro"):
     subprocess.run(["mount", options_of_mount, workspace.root.parent, workspace.root.parent], check=True)
 (last,) = stored.runs(workspace)
 print(last.status, stored.run(workspace, "latest").id == last.id)
-print_logs(lambda _: last, last.id, None, None)
+print_logs(last, None, None)
 try:
     run(Plan("p", Graph((Step("a", "echo text"),))), workspace, options)
 except InputError as error:

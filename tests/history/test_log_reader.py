@@ -45,7 +45,7 @@ def output(contents: Iterable[bytes], piece: int, folder: Path) -> bytes:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii", write_through=True))
         patch.setattr(log_reader, "PIECE", piece)
-        log_reader.print_logs(lambda _: run, run.id, None, None)
+        log_reader.print_logs(run, None, None)
         return raw.getvalue()
 
 
@@ -112,7 +112,7 @@ def test_a_line_without_an_end_yet_is_not_held_in_memory(
             log.truncate(10_000_000)
     tracemalloc.start()
     try:
-        log_reader.print_logs(lambda _: run, run.id, None, None)
+        log_reader.print_logs(run, None, None)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -160,7 +160,7 @@ def test_what_a_rank_puts_in_the_place_of_its_log_is_not_read(entry: str, tmp_pa
     run = record(log.parent, 1)
     run.steps[0].ranks[0].log = str(log)
     printed = io.BytesIO()
-    log_reader.print_logs(lambda _: run, run.id, None, None, printed)
+    log_reader.print_logs(run, None, None, printed)
     assert printed.getvalue() == b""
     assert log_reader.tail(str(log)) == ()
     with pytest.raises(OSError, match=r"link|FIFO"):

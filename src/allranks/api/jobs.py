@@ -147,11 +147,6 @@ def resolved(job: Any) -> Any:
     return run_target(os.fspath(job)) if is_path(job) else job
 
 
-def target_of(job: Any) -> str:
-    """Return the absolute ``FILE[:NAME]`` of a job; "" for an object, which cannot be read again."""
-    return os.path.abspath(job) if is_path(job) else ""
-
-
 def is_path(job: Any) -> bool:
     return isinstance(job, (str, os.PathLike))
 

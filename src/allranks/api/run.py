@@ -98,7 +98,7 @@ class Run:
         Raise InputError if there is no such step or rank.
         """
         text = io.BytesIO()
-        print_logs(lambda _: self.record, self.id, step, rank, text)
+        print_logs(self.record, step, rank, text)
         return text.getvalue().decode(errors="replace")
 
     def wait(self, timeout: float | None = None, *, check: bool = True) -> Run:
@@ -224,7 +224,7 @@ def run(
     job = jobs.resolved(job)
     options = Options(
         *(instances, force_rerun, retries, slots, str(gpus), track),
-        target=jobs.target_of(job),
+        target=os.path.abspath(job) if jobs.is_path(job) else "",
         settings=texts,
         cold=cold,
         start_timeout=start_timeout,

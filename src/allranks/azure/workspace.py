@@ -56,17 +56,12 @@ class WorkspaceName:
     def __str__(self) -> str:
         return self.workspace_name
 
-    @property
-    def arm_id(self) -> str:
-        """Its id in Azure Resource Manager."""
-        return (
-            f"/subscriptions/{self.subscription_id}/resourceGroups/{self.resource_group}"
-            f"/providers/Microsoft.MachineLearningServices/workspaces/{self.workspace_name}"
-        )
-
     def studio(self, run: str) -> str:
         """Return the address of a run in the studio of the current cloud, as the SDK writes it."""
-        return internals.studio_url(f"{self.arm_id}/jobs/{run}")
+        return internals.studio_url(
+            f"/subscriptions/{self.subscription_id}/resourceGroups/{self.resource_group}"
+            f"/providers/Microsoft.MachineLearningServices/workspaces/{self.workspace_name}/jobs/{run}"
+        )
 
 
 NO_WORKSPACE = WorkspaceName("SUBSCRIPTION_ID", "RESOURCE_GROUP", "WORKSPACE_NAME")

@@ -87,11 +87,6 @@ def reason(verdict: Verdict) -> str:
     return "" if verdict.reason and verdict.reason in cause(verdict) else verdict.reason
 
 
-def short_reason(verdict: Verdict) -> str:
-    """Return why the step failed, shortened to about a line."""
-    return "" if verdict.rank is not None else shortened(reason(verdict))
-
-
 def what_to_do(verdict: Verdict) -> str:
     """Return the advice on a known failure, with the command that explains it; "" for an unknown one."""
     return f"{verdict.advice}. More: allranks why {verdict.code}" if verdict.advice else ""

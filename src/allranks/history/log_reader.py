@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 from allranks.contract.report import truncated
 from allranks.errors import InputError, Problem
@@ -40,24 +40,26 @@ _LONGEST_SEARCHED = 64 * 1024 * 1024
 message."""
 
 
-def print_logs(find: Find, identity: str, step: str | None, rank: int | None, out: BinaryIO | None = None) -> None:
-    """Print the current logs to a stream, by default standard output. Raise InputError if there is no such run, step or
+def print_logs(run: RunRecord, step: str | None, rank: int | None, out: BinaryIO | None = None) -> None:
+    """Print the current logs to a stream, by default standard output. Raise InputError if there is no such step or
     rank."""
-    run = find(identity)
     selected = chosen(run, step, rank)
     if out is None:
         _note_reused(selected)
-    LogPrinter(out or sys.stdout.buffer, secret_values.known(run)).print_new(run, selected)
+    out = out or sys.stdout.buffer
+    LogPrinter(out.write, secret_values.known(run)).print_new(run, selected)
+    out.flush()
 
 
 def follow_logs(find: Find, identity: str, step: str | None, rank: int | None) -> None:
     """Print the logs, and new lines until the run has ended."""
     run = find(identity)
-    printer = LogPrinter(sys.stdout.buffer, secret_values.known(run))
+    printer = LogPrinter(sys.stdout.buffer.write, secret_values.known(run))
     identity = run.id  # "latest" may change meanwhile
     _note_reused(chosen(run, step, rank, wait=True))
     while True:
         printer.print_new(run, chosen(run, step, rank, wait=not run.status.ended))
+        sys.stdout.buffer.flush()
         if run.status.ended:
             return
         time.sleep(FAR_LOOK if run.submitted else LOOK)
@@ -116,16 +118,6 @@ def chosen(
     return selected
 
 
-class Output(Protocol):
-    """The destination of printed lines."""
-
-    def write(self, data: bytes, /) -> object:
-        pass
-
-    def flush(self) -> None:
-        """Print buffered lines."""
-
-
 @dataclass
 class _Position:
     """The position up to which a log has been read, in bytes.
@@ -144,10 +136,11 @@ class LogPrinter:
 
     The bytes are printed as the ranks wrote them, even if they are not text.
 
+    write: prints bytes
     known: the secrets of the run's plan
     """
 
-    out: Output
+    write: Callable[[bytes], object]
     known: frozenset[str] = frozenset()
     positions: dict[str, _Position] = field(default_factory=dict)
 
@@ -160,7 +153,6 @@ class LogPrinter:
             for rank in ranks:
                 prefix = f"{step.name}:{rank.rank} | ".encode() if several else b""
                 self._print_log(rank.log, prefix, complete=run.status.ended or rank.status.ended)
-        self.out.flush()
 
     def _print_log(self, log: str, prefix: bytes, *, complete: bool) -> None:
         """Print the new lines of a log. complete: whether to print a last line without a line end"""
@@ -169,7 +161,7 @@ class LogPrinter:
         end = size if complete else _end_of_last_line(log, position.searched, size)
         position.searched = max(position.searched, size)
         if end > position.printed:
-            _print_lines(redacted(_pieces(log, position.printed, end), self.known), prefix, self.out.write)
+            _print_lines(redacted(_pieces(log, position.printed, end), self.known), prefix, self.write)
             position.printed = end
 
 

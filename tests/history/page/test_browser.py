@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.history.page.page import write_page
+from allranks.history.page.page import page as rendered
 from allranks.history.records import RunRecord, Status
 from chromium import PROGRAM, Browser, assert_self_contained, chromium, take_pictures
 from run_records import make_curve, make_run, make_step
@@ -31,7 +31,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def write(run: RunRecord, now: float | None = None) -> Path:
     folder = Path(run.folder)
     folder.mkdir(parents=True, exist_ok=True)
-    write_page(run, folder / "run.html", now)
+    (folder / "run.html").write_text(rendered(run, now or time.time()), encoding="utf-8")
     return folder / "run.html"
 
 

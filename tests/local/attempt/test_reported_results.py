@@ -20,7 +20,7 @@ def test_the_first_line_of_a_file_is_the_result_also_of_a_reused_step(
     assert (record.reused_from, record.result) == (first.id, "good enough")
     assert [rank.log for rank in record.ranks] == [rank.log for rank in first.step("check").ranks]
     assert [(rank.started, rank.ended) for rank in record.ranks] == [(None, None)]
-    log_reader.print_logs(lambda run: stored.run(workspace, run), again.id, "check", None)
+    log_reader.print_logs(stored.run(workspace, again.id), "check", None)
     printed = capfd.readouterr()
     assert printed.out == "hello\n"
     assert f"check: reused from run {first.id}, which wrote these logs" in printed.err

@@ -1,7 +1,8 @@
 """Check conditions, loops and sweeps, and find cycles."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 
 from allranks.checks.plan import data
 from allranks.checks.plan.bindings import article, dangling, fits
@@ -124,31 +125,22 @@ def cycles(scope: Scope) -> Iterator[Problem]:
     nodes = scope.graph.by_name
     places = {name: place for place, name in enumerate(nodes)}
     needs = {name: [other for other in scope.graph.needs(node) if other in nodes] for name, node in nodes.items()}
-    done: set[str] = set()
-    for start in nodes:
-        path: dict[str, None] = {}
-        # A depth-first search without recursion, because chains can be long.
-        stack = [iter([start])]
-        while stack:
-            name = next(stack[-1], None)
-            if name is None:
-                stack.pop()
-                if path:
-                    done.add(path.popitem()[0])
-            elif name in path:
-                on_path = list(path)
-                ring = on_path[on_path.index(name) :][::-1]
-                first = min(range(len(ring)), key=lambda number: places[ring[number]])
-                ring = ring[first:] + ring[:first]
-                yield Problem(
-                    scope.of(nodes[ring[0]]),
-                    f"steps wait for each other: {' -> '.join((*ring, ring[0]))}",
-                    "an order in which every step comes after those that it needs",
-                    f"remove what {ring[0]} needs from {ring[-1]}",
-                )
-            elif name not in done:
-                path[name] = None
-                stack.append(iter(needs[name]))
+    while ring := _cycle(needs):
+        start = ring.index(min(ring, key=places.__getitem__))
+        ring = ring[start:] + ring[:start]
+        found = f"steps wait for each other: {' -> '.join((*ring, ring[0]))}"
+        expected = "an order in which every step comes after those that it needs"
+        yield Problem(scope.of(nodes[ring[0]]), found, expected, f"remove what {ring[0]} needs from {ring[-1]}")
+        needs[ring[0]] = []
+
+
+def _cycle(needs: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return names of which each needs the one before it, and the first the last; none if there is no cycle."""
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        return list(error.args[1][1:])
+    return []
 
 
 _OF_ALGORITHM = {"grid": ("choice",), "bayesian": ("choice", "uniform", "quniform")}

@@ -65,7 +65,7 @@ def logs(
     elif follow:
         follow_logs(find, identity, step, rank)
     else:
-        print_logs(find, identity, step, rank)
+        print_logs(find(identity), step, rank)
 
 
 def _print_engine_log(run: RunRecord) -> None:

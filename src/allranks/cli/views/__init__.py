@@ -3,9 +3,8 @@
 from types import MappingProxyType
 
 from rich import box
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.measure import Measurement
-from rich.segment import Segments
 from rich.table import Table
 from rich.text import Text
 
@@ -57,8 +56,3 @@ def print_whole(console: Console, table: Table) -> None:
     if minimum > console.width:
         table.width = minimum
     console.print(table, crop=False)
-
-
-def print_wide(console: Console, content: RenderableType, width: int) -> None:
-    """Print on lines of `width` columns, even if the terminal is narrower."""
-    console.print(Segments(console.render(content, console.options.update_width(width))), crop=False)

@@ -82,7 +82,7 @@ class ScriptOutput(_Follower):
         super().ended(run)
 
     def _print(self, run: RunRecord) -> None:
-        printer, more = LogPrinter(self._lines, secret_values.known(run)), True
+        printer, more = LogPrinter(self._lines.write, secret_values.known(run)), True
         while more:
             more = self._continues()
             chosen = log_reader.chosen(run, None, self._rank, wait=True)
@@ -105,9 +105,6 @@ class _ConsoleLines:
             # `plain` keeps only the end of a line with carriage returns. The name of its rank is printed anyway.
             named = (match.groups() if (match := _NAME.match(line)) else ("", line) for line in lines)
             self._console.print(Text("\n".join(name + plain(line) for name, line in named)), soft_wrap=True)
-
-    def flush(self) -> None:
-        """Do nothing: complete lines are printed immediately."""
 
 
 def engine_entries(file: Path, wait: Callable[[], bool] = lambda: False) -> Iterator[dict[str, Any]]:

@@ -7,16 +7,16 @@ from collections.abc import Callable
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.segment import Segments
 from rich.text import Text
 
-from allranks.cli.views import print_wide
 from allranks.cli.views.summary import summary
 from allranks.cli.views.tree import name_width, tree
-from allranks.history.formatting import cause, elapsed, short_reason, step_layout
+from allranks.history.formatting import cause, elapsed, reason, step_layout
 from allranks.history.nested import count_steps
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord, Status, StepRecord
-from allranks.text import clock, count, duration, number, plain
+from allranks.text import clock, count, duration, number, plain, shortened
 
 _CURVES = 4
 
@@ -96,7 +96,8 @@ def _description(step: StepRecord, now: float) -> str:
     elif step.status.ended:
         parts.append(duration(elapsed(step, now)))
     if step.verdict:
-        parts.append(": ".join(part for part in (cause(step.verdict), short_reason(step.verdict)) if part))
+        why = shortened(reason(step.verdict)) if step.verdict.rank is None else ""
+        parts.append(": ".join(filter(None, (cause(step.verdict), why))))
     return "  ".join(parts)
 
 
@@ -144,7 +145,10 @@ class LiveTree(Observer):
     def ended(self, run: RunRecord) -> None:
         self._stop()
         width = max(self._console.width, name_width(run))
-        print_wide(self._console, tree(run, self._clock(), width, fold_over=self._console.height), width)
+        whole = tree(run, self._clock(), width, fold_over=self._console.height)
+        # Rich would truncate lines that are longer than the terminal.
+        lines = self._console.render(whole, self._console.options.update_width(width))
+        self._console.print(Segments(lines), crop=False)
         self._console.print()
         self._console.print(summary(run), soft_wrap=True)
 

@@ -61,16 +61,6 @@ class Confusion:
         total = sum(row[place] for row in self.rows)
         return self.rows[place][place] / total if total else None
 
-    def mistakes(self) -> list[tuple[str, str, float]]:
-        """Return the three most frequent mistakes: true class, predicted class, count."""
-        wrong = [
-            (self.labels[row], self.labels[column], value)
-            for row, values in enumerate(self.rows)
-            for column, value in enumerate(values)
-            if row != column and value
-        ]
-        return sorted(wrong, key=lambda mistake: -mistake[2])[:3]
-
 
 def confusions(step: StepRecord) -> list[Confusion]:
     """Return the matrices among the step's artifacts. Missing, incomplete and too large files are ignored."""

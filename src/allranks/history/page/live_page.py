@@ -50,14 +50,14 @@ class LivePage:
 
     def finish(self, run: RunRecord) -> None:
         """Write the final page of a run that has ended. Raise OSError if it cannot be written."""
-        from allranks.history.page.page import write_page  # takes 0.1 s to import, usually during the first update
+        from allranks.history.page.page import page  # takes 0.1 s to import, usually during the first update
 
         if self._task is not None:
             self._task.cancel()
         with self._lock:
             self._ended = True
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_page(run, self.path, known=self._known)
+        write_file(self.path, page(run, time.time(), self._known))
 
     async def _update_until_cancelled(self, first: float) -> None:
         await _sleep(first)

@@ -2,13 +2,11 @@
 
 import hashlib
 import os
-import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -23,7 +21,6 @@ from allranks.history.page.items import Item, details, items_of, runs, stretches
 from allranks.history.records import Point, RunRecord, Status, StepRecord
 from allranks.text import NOTHING, clock, count, duration, number, plain, when
 from allranks.version import __version__
-from allranks.workspace import write_file
 
 _HEADLINES = 4
 _LAYOUTS = 4
@@ -40,21 +37,12 @@ _ORDER = (
 )
 
 
-def write_page(
-    run: RunRecord, path: str | os.PathLike[str], now: float | None = None, known: frozenset[str] = frozenset()
-) -> None:
-    """Write the page of the run atomically.
-
-    now:   end of everything that is still running, in seconds since the epoch; default: the current time
-    known: secrets of the run, which are masked in the logs
-
-    Raise OSError if the file cannot be written. No temporary file remains then.
-    """
-    write_file(Path(path), page(run, time.time() if now is None else now, known))
-
-
 def page(run: RunRecord, now: float, known: frozenset[str] = frozenset()) -> str:
-    """Return the page as text. now, known: as for `write_page`"""
+    """Return the page as text.
+
+    now:   end of everything that is still running, in seconds since the epoch
+    known: secrets of the run, which are masked in the logs
+    """
     items = items_of(run.steps)
     steps = [step for step in run.steps if step.kind == "command"]
     links = Links(run.folder)
