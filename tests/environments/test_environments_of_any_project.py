@@ -37,7 +37,9 @@ CASES = {
     "a template of a tool": Case('name: "{{asset.name}}"\nbuild: {path: "{{image.context.path}}"}\n'),
     "no name": Case(IMAGE.replace("name: theirs\n", SCHEMA), ["environment-name e.yaml:1"]),
     "neither image nor build": Case(f"{SCHEMA}name: theirs\n", ["environment-source e.yaml:1"]),
-    "image and build": Case(f"{BUILD}image: a:1\n", ["environment-source e.yaml:2"]),
+    "image and build": Case(
+        f"{BUILD}image: a:1\n", ["environment-source e.yaml:2"], {"context/Dockerfile": "FROM a:1\n"}
+    ),
     "no folder": Case(BUILD, ["environment-context e.yaml:2"]),
     "no Dockerfile": Case(BUILD, ["environment-context e.yaml:2"], {"context/x": ""}),
     "no FROM": Case(BUILD, ["dockerfile context/Dockerfile"], {"context/Dockerfile": "RUN true\n"}),

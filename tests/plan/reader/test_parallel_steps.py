@@ -118,7 +118,7 @@ def test_yaml_dsl_and_a_component_by_itself_are_the_same_step(here: Path) -> Non
         found = step_of(other)
         assert (found.parallel, found.command, found.code) == (step.parallel, step.command, step.code)
         assert (found.instance_count, [port.name for port in found.outputs]) == (2, ["rows"])
-        assert not checks.check(other)
+        assert not checks.findings(other).errors
 
 
 def _job(old: str, new: str) -> str:
@@ -141,7 +141,7 @@ WRONG = {
 @pytest.mark.parametrize(("text", "key", "found"), WRONG.values(), ids=WRONG)
 def test_what_is_wrong_has_its_key(here: Path, text: str, key: str, found: str) -> None:
     (here / "src/other.py").write_text("def init(): pass\n")
-    (problem,) = checks.check(plan_of("job.yml", text))
+    (problem,) = checks.findings(plan_of("job.yml", text)).errors
     assert f"key {key} " in problem.where
     assert problem.found.startswith(found)
 
@@ -161,7 +161,7 @@ TABLES = {
 @pytest.mark.parametrize(("text", "found"), TABLES.values(), ids=TABLES)
 def test_an_mltable_that_cannot_be_read(here: Path, text: str, found: str) -> None:
     (here / "data/MLTable").write_text(text)
-    (problem,) = checks.check(plan_of("job.yml", JOB))
+    (problem,) = checks.findings(plan_of("job.yml", JOB)).errors
     assert "key inputs.images" in problem.where
     assert found in problem.found
 
