@@ -20,7 +20,6 @@ from typing import Any
 
 from allranks.api import jobs
 from allranks.checks import Findings, component
-from allranks.checks import plan as plan_checks
 from allranks.errors import Level, Problem, Rule
 from allranks.sdk import internals, spec_files
 
@@ -92,7 +91,7 @@ def rule_of(problem: Problem, level: Level) -> str:
     """Return the rule of a finding; what azure-ai-ml refuses while it reads a file has none of our own."""
     if problem.rule:
         return problem.rule
-    return problem.code if level is Level.MACHINE else plan_checks.SDK.code
+    return problem.code if level is Level.MACHINE else "azure-ai-ml"
 
 
 def components(paths: Iterable[Path], found: Found) -> None:
