@@ -189,7 +189,7 @@ class AssetLookup:
         except ValueError:
             return None
         for entry in self._entries(asset, line_for(asset).section):
-            uri = mapping_file.uri_below(entry, asset)
+            uri = mapping_file.storage_uri(entry, asset)
             return uri or os.path.normpath(entry.path / mapping_file.below_entry(entry, asset))
         return None
 
@@ -199,7 +199,7 @@ class AssetLookup:
             return str(entity.path)
         for entry in self._entries(asset, section):
             if entry.uri:
-                return mapping_file.uri_below(entry, asset)
+                return mapping_file.storage_uri(entry, asset)
         return asset.path if asset.kind == asset_id.STORAGE and is_downloadable(asset.path) else ""
 
     def _entries(self, asset: AssetId, section: str) -> Iterator[Entry]:

@@ -291,7 +291,7 @@ def _relative_path(entry: Entry, asset: AssetId) -> str:
     return next((text.removeprefix(entry.literal) for text in keys if text.startswith(entry.literal)), "")
 
 
-def uri_below(entry: Entry, asset: AssetId) -> str:
+def storage_uri(entry: Entry, asset: AssetId) -> str:
     """Return the URI of an asset in the storage service of an entry; "" if the entry has none."""
     return "/".join(filter(None, (entry.uri.rstrip("/"), below_entry(entry, asset)))) if entry.uri else ""
 
