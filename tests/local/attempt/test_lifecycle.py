@@ -2,12 +2,17 @@
 
 import signal
 from dataclasses import replace
+from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from allranks.history.records import RankRecord, Status, StepRecord
 from allranks.local.attempt import lifecycle
 from allranks.local.attempt.lifecycle import Action, Limits, State, Surroundings, advance, after_event, with_failure
+from allranks.local.attempt.outcome import Observations, judge_attempt
 from allranks.local.instances.supervisor import Event
+from allranks.plan.graph import Step
 
 AGENTS = {"a": "instance 0 (node-0)", "b": "instance 1 (node-1)"}
 LIMITS = Limits(AGENTS, frozenset(), frozenset({"rank 0", "rank 1"}), linger=1.0, timeout=100.0, start_timeout=20.0)
@@ -102,3 +107,18 @@ def test_a_server_that_is_dismissed_has_not_failed() -> None:
     assert dismissed.recorded_code(-signal.SIGTERM) == 0
     assert replace(dismissed, orphaned=True).recorded_code(-signal.SIGTERM) == -signal.SIGTERM
     assert RUNNING.recorded_code(1) == 1
+
+
+def test_a_rank_that_dies_with_its_agent_is_not_the_cause(tmp_path: Path) -> None:
+    """A launcher may still report the end of a rank whose agent was killed."""
+    state = after(event("started", "a", "rank 0"), event("started", "b", "rank 1"), event("gone", "b"))
+    ranks = [RankRecord(number, number, 0, f"node-{number}", log=str(tmp_path / f"{number}.txt")) for number in (0, 1)]
+    ranks[0].status, ranks[0].exit_code = Status.CANCELED, -9
+    ranks[1].status, ranks[1].exit_code, ranks[1].signal = Status.FAILED, -9, "SIGKILL"
+    record = StepRecord("train", "", "", "mpi", 2, 1, ranks=ranks)
+    facts = Observations(LIMITS, {number: tmp_path / f"{number}.report" for number in (0, 1)}, "")
+    judge_attempt(Step("train", "true"), record, mock.Mock(), state, facts)
+    assert record.verdict is not None
+    assert record.verdict.reason == "instance 1 (node-1): its agent was killed from outside the run"
+    judge_attempt(Step("train", "true"), record, mock.Mock(), replace(state, broken=""), facts)
+    assert record.verdict.reason == "ended by SIGKILL"
