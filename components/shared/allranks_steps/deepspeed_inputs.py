@@ -1,4 +1,4 @@
-"""The inputs of a training together with DeepSpeed's file: which value is in effect, and what contradicts."""
+"""Combine the inputs of a training with DeepSpeed's file, and refuse values that contradict each other."""
 
 from argparse import Namespace
 from collections.abc import Callable, Iterator

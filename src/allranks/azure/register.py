@@ -51,7 +51,7 @@ def register(client: Any, releases: Sequence[Release], staged: Path) -> Iterator
 
 
 def latest_versions(client: Any, releases: Sequence[Release]) -> dict[str, str]:
-    """Return the version of each asset that was registered last, "" if it has none, by the release as text."""
+    """Return the version of each asset that was registered last, by the release as text; "" if there is none."""
     with service_errors("asking what is registered"), quiet(), ThreadPoolExecutor(_CONCURRENCY) as pool:
         return dict(zip(map(str, releases), pool.map(lambda release: _latest(client, release), releases), strict=True))
 

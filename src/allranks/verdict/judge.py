@@ -271,7 +271,7 @@ def _at_the_end(found: Sequence[Raised], lines: Sequence[str], count: int = _NAT
     return [each for each in found if any(line.endswith(each.lines[-1].strip()) for line in end)]
 
 
-_TERMINATED = "ended by SIGTERM"
+KILLED, _TERMINATED = "ended by SIGKILL", "ended by SIGTERM"
 
 _CAUSES = (signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 """Signals that do not follow from the failure of another rank."""
@@ -286,7 +286,7 @@ def _exit_symptom(rank: RankRecord, found: Sequence[Raised], lines: Sequence[str
     handled = {each.lines[-1].strip() for each in tracebacks.of_lines(lines)} if code > 1 else set()
     known = signatures.find(line for line in lines[-_NATIVE:] if line.strip() not in handled)
     follows = signatures.depth(known.match.string) if known is not None else 0
-    if reason == "ended by SIGKILL":
+    if reason == KILLED:
         follows = 0
         if memory_kills:
             memory = f", after {in_bytes(rank.peak_memory)} in use" if rank.peak_memory else ""

@@ -135,7 +135,8 @@ def cycles(scope: Scope) -> Iterator[Problem]:
 
 
 def _cycle(needs: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return names of which each needs the one before it, and the first the last; none if there is no cycle."""
+    """Return the names in a cycle: each needs the one before it, and the first one needs the last one. Return [] if
+    there is no cycle."""
     try:
         TopologicalSorter(needs).prepare()
     except CycleError as error:

@@ -77,7 +77,7 @@ def _verdict(record: StepRecord, recorder: RunRecorder, state: State, facts: Obs
     is_cut_off = state.overdue is not None or state.broken or state.orphaned
     explains = verdict is not None and not (
         (is_cut_off and signatures.depth(verdict.reason) > 0)
-        or (state.broken and verdict.reason == "ended by SIGKILL")  # the rank died with its agent
+        or (state.broken and verdict.reason == judge.KILLED)  # the rank died with its agent
         or (state.orphaned and judge.SILENT in verdict.reason)  # a rank that mpirun had not started yet
     )
     limit = f"stopped after {facts.limits.timeout:g} s, its limits.timeout" if facts.limits.timeout is not None else ""
