@@ -50,6 +50,7 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/python tools/lint_programs.py
 	$(BIN)/python tools/lint_floors.py
+	$(BIN)/python tools/lint_pythons.py
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -68,7 +69,7 @@ clean:
 	rm -rf $(VENV) .venvs .azurite .allranks
 
 $(BIN)/pip:
-	$(PYTHON) -m venv $(VENV)
+	@install/venv.sh $(PYTHON) $(VENV)
 # Another TORCH than last time replaces the other build, which pip would otherwise take to be as good.
 $(VENV)/.torch-package: FORCE | $(BIN)/pip
 	@echo "$(TORCH)" | cmp --silent - $@ || echo "$(TORCH)" > $@

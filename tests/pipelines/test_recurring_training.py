@@ -3,7 +3,7 @@ tried in tests/components, at select_new_data, train_image_classifier and promot
 
 import json
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -82,7 +82,7 @@ class Recurrences:
         settings = {"source": "folder", "folder": str(self.incoming), "image_size": "8", "trigger_time": TRIGGERED}
         settings |= {"num_train_epochs": "4", "learning_rate": "0.004", "margin": "0.01"}
         settings |= {"instance_count": "1", "processes_per_instance": "1"}
-        fired = datetime(2026, 1, day, tzinfo=timezone.utc)
+        fired = datetime(2026, 1, day, tzinfo=UTC)
         options = Options(instances="loopback", trigger_time=fired, run_name=f"recurrence-{day}")
         return run(read_plan(str(FILE), settings, self.workspace.snapshots), self.workspace, options)
 

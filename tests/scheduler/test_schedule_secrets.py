@@ -1,7 +1,7 @@
 """The ledger keeps a schedule's plan without its secrets, and a firing runs with them."""
 
 import shutil
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from unittest import mock
 
@@ -38,7 +38,7 @@ def fire(place: SchedulerPaths, day: int) -> tuple[list[str], str]:
         return RunRecord("a", "nightly", "nightly", "", "loopback", Status.COMPLETED)
 
     with Ledger(place.ledger) as ledger:
-        firing = ledger.claim("nightly", datetime(2026, 1, day, tzinfo=timezone.utc))
+        firing = ledger.claim("nightly", datetime(2026, 1, day, tzinfo=UTC))
     assert firing is not None
     with mock.patch.object(running, "run_engine", run):
         running.carry_out(place, firing.run, {})

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from allranks.schedules.finding import Schedule
 from allranks.schedules.triggers import Cron, Recurrence, Trigger
 from allranks.workspace import Workspace
 
-T0 = datetime(2026, 1, 1, tzinfo=timezone.utc)
+T0 = datetime(2026, 1, 1, tzinfo=UTC)
 HOURLY = Cron("0 * * * *", start=datetime(2026, 1, 1, 0, 30))
 
 

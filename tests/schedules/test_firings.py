@@ -2,7 +2,7 @@
 
 import bisect
 import functools
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 from zoneinfo import ZoneInfo
 
@@ -21,8 +21,8 @@ ZONES = {
     "Pacific SA Standard Time": "America/Santiago",  # at midnight
     "Egypt Standard Time": "Africa/Cairo",  # at midnight, by a Friday
 }
-BEGIN = datetime(2026, 1, 1, tzinfo=timezone.utc)
-END = datetime(2027, 1, 1, tzinfo=timezone.utc)
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+END = datetime(2027, 1, 1, tzinfo=UTC)
 DAYS = 365
 
 
@@ -118,7 +118,7 @@ def test_cron_fires_as_croniter_does(trigger: Cron, day: int, second: int) -> No
     for found in islice(iter(croniter(trigger.expression, after.astimezone(place), ret_type=datetime)), 20):
         if found >= stop:
             break
-        expected.append(found.astimezone(timezone.utc))
+        expected.append(found.astimezone(UTC))
     mine = list(islice(firings(trigger, after, after), len(expected) + 1))
     assert mine[: len(expected)] == expected
     assert len(expected) == 20 or mine[len(expected)] >= stop
@@ -174,7 +174,7 @@ def due_on(trigger: Recurrence, start: date, day: date) -> bool:
 def test_a_recurrence_fires_as_a_walk_through_the_minutes_does(trigger: Recurrence) -> None:
     place = ZoneInfo(ZONES[trigger.time_zone])
     assert trigger.start is not None
-    start = trigger.start.replace(tzinfo=place).astimezone(timezone.utc)
+    start = trigger.start.replace(tzinfo=place).astimezone(UTC)
     minutes = walk(trigger.time_zone)
     if trigger.frequency in ("minute", "hour"):
         length = trigger.interval * (60 if trigger.frequency == "hour" else 1)
@@ -240,13 +240,13 @@ BERLIN = "W. Europe Standard Time"
     ],
 )  # fmt: skip
 def test_it_fires(trigger: Trigger, after: str, expected: list[str]) -> None:
-    moment = datetime.fromisoformat(after).replace(tzinfo=timezone.utc)
+    moment = datetime.fromisoformat(after).replace(tzinfo=UTC)
     found = [at.strftime("%Y-%m-%dT%H:%M") for at in islice(firings(trigger, moment, moment), 2)]
     assert found == expected
 
 
 def test_a_recurrence_without_a_start_begins_when_it_is_made() -> None:
-    made = datetime(2026, 1, 1, 0, 20, tzinfo=timezone.utc)
+    made = datetime(2026, 1, 1, 0, 20, tzinfo=UTC)
     assert next(firings(Recurrence("hour", 1), made - timedelta(microseconds=1), made)) == made
 
 

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -133,7 +133,7 @@ def changes(order: Order) -> list[Change]:
     existing = order.existing
     with session():
         declared = _declared(order)
-        problems = [problem for each in declared if (problem := _ended(each, datetime.now(timezone.utc)))]
+        problems = [problem for each in declared if (problem := _ended(each, datetime.now(UTC)))]
         problems += [problem for each in declared for problem in _misplaced(each, order.clusters)]
         if problems:
             raise InputError.of(problems)

@@ -11,14 +11,10 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Self
 
 from allranks.errors import InputError, Problem
 from allranks.workspace import check_access, private_file
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 
 _ROOM = 1 << 18
 """Bytes of disk space that SQLite needs for the files beside a database."""

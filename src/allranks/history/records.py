@@ -5,13 +5,13 @@ A resumed run has several executions. Its duration is the sum of theirs.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from itertools import pairwise
 
 from allranks.history.usage import Sample
 
 
-class Status(str, Enum):
+class Status(StrEnum):
     """The states of a run, a node or a rank, named as on Azure ML.
 
     Interrupted: the engine of the run died. Skipped: a condition excluded the node, or it needs a skipped node's
@@ -26,9 +26,6 @@ class Status(str, Enum):
     CANCELED = "Canceled"
     INTERRUPTED = "Interrupted"
     SKIPPED = "Skipped"
-
-    def __str__(self) -> str:
-        return self.value
 
     @property
     def ended(self) -> bool:

@@ -7,7 +7,7 @@ expanded when a run starts; a resumed run has the same values.
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from allranks.contract.templating import wire
 from allranks.plan.graph import Graph, Node, Pipeline, Plan, Step
@@ -69,7 +69,7 @@ def filled(plan: Plan, name: str, triggered: float) -> Plan:
     triggered: when the schedule fired, or the run was created, in seconds since the epoch
     """
     # The format of Azure ML is not documented, so parsers should accept others too.
-    time = datetime.fromtimestamp(triggered, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+    time = datetime.fromtimestamp(triggered, UTC).strftime("%Y-%m-%d %H:%M:%S")
     values = {NAME: name, TRIGGER_TIME: time}
     inputs = tuple(_filled(port, values) for port in plan.graph.inputs)
     return replace(plan, graph=replace(plan.graph, inputs=inputs))
@@ -82,7 +82,7 @@ def inputs_of(plan: Plan) -> dict[str, str | None]:
 
 def seconds(time: datetime) -> float:
     """Return a time as seconds since the epoch. One without a time zone is in UTC."""
-    return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp()
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
 def _filled(port: Input, values: Mapping[str, str]) -> Input:

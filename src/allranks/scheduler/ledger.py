@@ -8,7 +8,7 @@ import fcntl
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
@@ -133,7 +133,7 @@ class Firing:
 
 def run_name(schedule: str, at: datetime) -> str:
     """Return the name of a firing's run, such as ``nightly-20260105T013000Z``."""
-    return f"{schedule}-{at.astimezone(timezone.utc):%Y%m%dT%H%M%SZ}"
+    return f"{schedule}-{at.astimezone(UTC):%Y%m%dT%H%M%SZ}"
 
 
 class Ledger(Database):

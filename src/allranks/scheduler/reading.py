@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
@@ -27,7 +27,7 @@ def read(paths: SchedulerPaths, target: Path | None) -> None:
     with session.session(client=False), tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
         schedules = _read_schedules(paths, target, Path(snapshots))
     with Ledger(paths.ledger) as ledger:
-        ledger.replace(schedules, datetime.now(timezone.utc))
+        ledger.replace(schedules, datetime.now(UTC))
 
 
 def _read_schedules(paths: SchedulerPaths, target: Path | None, snapshots: Path) -> list[tuple[Schedule, str]]:
@@ -67,7 +67,7 @@ def put(paths: SchedulerPaths, schedule: Schedule, plan: Plan | None, *, enabled
     if masked:
         _save_secrets(paths, schedule.name, masked.values)
     with Ledger(paths.ledger) as ledger:
-        ledger.put(schedule, masked.plan if masked else None, datetime.now(timezone.utc), enabled=enabled)
+        ledger.put(schedule, masked.plan if masked else None, datetime.now(UTC), enabled=enabled)
 
 
 def _save_secrets(paths: SchedulerPaths, schedule: str, values: Mapping[str, str]) -> None:

@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from itertools import takewhile
 
 from allranks.scheduler.ledger import Entry, Firing, Ledger
@@ -28,7 +28,7 @@ class Clock:
 
     def now(self) -> datetime:
         """Return the current time, with a time zone."""
-        return datetime.now(timezone.utc)
+        return datetime.now(UTC)
 
     def wait(self, until: datetime | None) -> None:
         """Wait until a time, for at most POLL seconds. until: None if nothing is due"""

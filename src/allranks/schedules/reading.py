@@ -4,9 +4,8 @@ Neither the SDK nor Azure ML's documentation defines an hour 25 or a weekday in 
 are rejected here.
 """
 
-import re
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tzlocal.windows_tz import tz_win, win_tz
@@ -79,7 +78,7 @@ def _wall_time(
     if value in (None, ""):
         return None
     try:
-        parsed = value if isinstance(value, datetime) else _parse(str(value))
+        parsed = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     except ValueError:
         problems.append(Problem(place(key), repr(value), f"a time such as {_FORMAT}", "write it so"))
         return None
@@ -96,12 +95,6 @@ def _wall_time(
     expected = f"{_FORMAT}, a time of the time zone {time_zone}: the SDK drops the offset of a datetime"
     problems.append(Problem(place(key), found, expected, f'write "{in_zone.isoformat()}"'))
     return None
-
-
-def _parse(text: str) -> datetime:
-    # Python before 3.11 parses neither the letter nor seven digits, which Azure writes.
-    text = re.sub(r"(\.\d{6})\d+", r"\1", re.sub(r"[zZ]$", "+00:00", text.strip()))
-    return datetime.fromisoformat(text)
 
 
 def _cron_problems(expression: Any, where: str) -> Iterator[Problem]:
@@ -196,7 +189,7 @@ def _never_fires(trigger: Trigger, place: Place) -> Iterator[Problem]:
         return
     # Without a start, intervals begin at the creation, which is unknown. An end without a start may be in the past.
     begin = trigger.start or datetime(2000, 1, 1)
-    after = begin.replace(tzinfo=timezone.utc) - timedelta(days=2)
+    after = begin.replace(tzinfo=UTC) - timedelta(days=2)
     if trigger.start is None and isinstance(trigger, Recurrence):
         return
     if next(firings(trigger, after, after), None) is None:

@@ -20,7 +20,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from dateutil.rrule import DAILY, MONTHLY, WEEKLY, rrule
@@ -108,7 +108,7 @@ def firings(trigger: Trigger, after: datetime, created: datetime) -> Iterator[da
     created: when the schedule was created, with a time zone; without a start, intervals are counted from it
     """
     tz = zone(trigger.time_zone)
-    start = moment(trigger.start, tz) if trigger.start else created.astimezone(timezone.utc).replace(microsecond=0)
+    start = moment(trigger.start, tz) if trigger.start else created.astimezone(UTC).replace(microsecond=0)
     if trigger.start or isinstance(trigger, Recurrence):
         after = max(after, start - timedelta(microseconds=1))
     end = moment(trigger.end, tz) if trigger.end else None
@@ -235,7 +235,7 @@ def moment(wall: datetime, place: ZoneInfo) -> datetime:
     A time that is skipped when clocks go forward is read with the earlier offset: 02:30 becomes 03:30. A repeated time
     means its first occurrence, so each time fires exactly once.
     """
-    return wall.replace(tzinfo=place, fold=0).astimezone(timezone.utc)
+    return wall.replace(tzinfo=place, fold=0).astimezone(UTC)
 
 
 def wall(instant: datetime, place: ZoneInfo) -> datetime:

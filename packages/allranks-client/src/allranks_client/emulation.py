@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any, ClassVar
 from urllib.parse import urlencode
 
@@ -113,7 +113,7 @@ class Service:
 
 def timestamp(seconds: float | None = None) -> str:
     """Return a time, by default now, in Azure's format: with seven digits of a second."""
-    moment = datetime.fromtimestamp(time.time() if seconds is None else seconds, timezone.utc)
+    moment = datetime.fromtimestamp(time.time() if seconds is None else seconds, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S.%f}1+00:00"
 
 

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -82,5 +82,5 @@ def trigger_schedule(service: LocalService, request: Request, name: str) -> Answ
         definition = {**sent, **{key: value for key, value in definition.items() if value not in (None, "", {}, [])}}
     definition["tags"] = {**(definition.get("tags") or {}), "azureml.scheduleName": name}
     job = f"{name}-{uuid.uuid4().hex[:12]}"
-    service.start_job(job, definition, plan, trigger_time=datetime.now(timezone.utc))
+    service.start_job(job, definition, plan, trigger_time=datetime.now(UTC))
     return Answer.of({"submissionId": job, "scheduleActionType": "CreateJob"})

@@ -1,6 +1,6 @@
 """`allranks runs`: list the runs of a workspace."""
 
-from enum import Enum
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -14,7 +14,7 @@ from allranks.history.records import Status
 from allranks.workspace import Workspace
 
 
-class RunStatus(str, Enum):
+class RunStatus(StrEnum):
     """The statuses of runs, without that of a skipped step."""
 
     NOT_STARTED = "NotStarted"

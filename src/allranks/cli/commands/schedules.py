@@ -1,7 +1,7 @@
 """`allranks schedules`: run pipelines on a schedule, on this machine or on Azure ML."""
 
 import time
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from json import dumps
@@ -104,7 +104,7 @@ def next_(
     json: JsonOption = False,
 ) -> None:
     """List when schedules fire next, without contacting Azure."""
-    now = datetime.now(timezone.utc)
+    now = datetime.now(UTC)
     created = _created(folder)
     with session(client=False):
         found = find_schedules(target, required=not created)
@@ -181,7 +181,7 @@ def list_(
 
     The schedules that LocalClient has created on this machine are listed too.
     """
-    now = datetime.now(timezone.utc)
+    now = datetime.now(UTC)
     applied = remote.applied(sign_in(azure)[0])
     declared = {schedule.name: schedule for schedule in _created(folder)}
     with session(client=False):
@@ -223,7 +223,7 @@ def _listed(
 
 
 def _utc(moment: datetime) -> str:
-    return f"{moment.astimezone(timezone.utc):%Y-%m-%d %H:%M} UTC"
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def enable(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = False) -> None:

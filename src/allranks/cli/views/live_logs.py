@@ -7,7 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from rich.console import Console
 from rich.text import Text
@@ -18,9 +18,6 @@ from allranks.history import log_reader, secret_values
 from allranks.history.log_reader import LOOK, LogPrinter
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _LONGEST = 1 << 16
 """Bytes of an unfinished line from which on it is printed, to limit memory."""

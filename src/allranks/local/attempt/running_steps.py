@@ -175,7 +175,7 @@ class RunningSteps:
             self._idle.clear()
             try:
                 await asyncio.wait_for(self._idle.wait(), end - asyncio.get_running_loop().time())
-            except asyncio.TimeoutError:
+            except TimeoutError:
                 break
         await self._signal([agent for agent in agents if agent in self._agents], signal.SIGKILL)
 

@@ -123,7 +123,7 @@ def _report(error: BaseException) -> int:
         return _exit_code(error)
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
     if sys.version_info >= (3, 12):
-        sys.last_exc = error
+        sys.last_exc = error  # novermin
     try:
         sys.excepthook(type(error), error, error.__traceback__)
     except SystemExit as exit_of_hook:

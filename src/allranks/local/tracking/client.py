@@ -151,7 +151,7 @@ class Tracking:
                 # The caller may be cancelled. The thread then still reads the answer.
                 exchange = asyncio.to_thread(self._exchange, self._start_process(), request)
                 answer = await asyncio.wait_for(exchange, REQUEST_SECONDS)
-            except asyncio.TimeoutError:
+            except TimeoutError:
                 self._broken = self._broken or f"the MLflow process did not answer within {REQUEST_SECONDS:g} s"
             except (OSError, ValueError) as error:
                 self._broken = self._broken or f"the MLflow process failed: {error}"
