@@ -18,7 +18,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 MOVED = {
     # What `allranks why` prints.
-    "docs/troubleshooting.md": "allranks/cli/troubleshooting.md",
+    "docs/reference/troubleshooting.md": "allranks/cli/troubleshooting.md",
 }
 RELATIVE_LINK = re.compile(r"(!?)\[((?:[^\]\[]|\[[^\]]*\])*)\]\((?!https?://)([^)\s]+)\)")
 

@@ -17,7 +17,7 @@ training that needs other steps first, write a pipeline:
         )
         return {"scaling": study.outputs.scaling}
 
-The component has an output `history`: docs/scaling.md describes it.
+The component has an output `history`: docs/how-to/scaling.md describes it.
 `allranks submit pipelines/scaling_study.py` submits the same pipeline to Azure ML.
 """
 

@@ -11,8 +11,16 @@ import typer
 
 from allranks.cli.main import app
 
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
+
+
+def pages() -> list[Path]:
+    """Return the pages of docs/ that are in the repository: not those that `make docs` writes."""
+    tools = (DOCS.parent / "tools").glob("make_*.py")
+    made = {DOCS / "reference" / f"{tool.stem.removeprefix('make_')}.md" for tool in tools}
+    return sorted({*DOCS.rglob("*.md")} - made)
 
 
 class Shown(NamedTuple):

@@ -1,4 +1,4 @@
-"""What docs/releasing.md shows builds, checks, uploads and tags a release."""
+"""What docs/how-to/releasing.md shows builds, checks, uploads and tags a release."""
 
 import os
 import re
@@ -23,7 +23,7 @@ from allranks import __version__
 from documents import FENCE, shown_commands
 
 ROOT = Path(__file__).parents[1]
-RELEASING = ROOT / "docs/releasing.md"
+RELEASING = ROOT / "docs/how-to/releasing.md"
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 MEGABYTE = 2**20
 
@@ -158,7 +158,7 @@ def test_no_link_of_the_description_leads_into_the_repository(released: tuple[Pa
     [
         ("[`a` [b]](docs/a.md#part)", "[`a` [b]](https://host/us/blob/v1.0/docs/a.md#part)"),
         ("[limits](#limits)", "[limits](https://host/us/blob/v1.0/README.md#limits)"),
-        ("![A run](docs/run.svg)", "![A run](https://host/us/raw/v1.0/docs/run.svg)"),
+        ("![A run](docs/pictures/run.svg)", "![A run](https://host/us/raw/v1.0/docs/pictures/run.svg)"),
         ("[page](https://other/page)", "[page](https://other/page)"),
     ],
 )

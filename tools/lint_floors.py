@@ -1,4 +1,4 @@
-"""Check all imports against the floors in docs/architecture.md: a package imports from the floors below its own.
+"""Check all imports against docs/explanation/architecture.md: a package imports from the floors below its own.
 
 usage: python tools/lint_floors.py
 
@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs/explanation/architecture.md"
 RUNTIME = "runtime"
 """It has no line of its own. It imports only from the floors that name it, and the engine does not import it."""
 

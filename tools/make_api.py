@@ -19,7 +19,7 @@ SOURCES = (DOCS.parent / "src", DOCS.parent / "packages" / "allranks-client" / "
 
 HEAD = """# Python API
 
-Made by `make docs` from the docstrings and signatures. [python-api.md](../python-api.md) has examples.
+Made by `make docs` from the docstrings and signatures. [From Python](../how-to/python-api.md) has examples.
 
 """
 

@@ -10,7 +10,7 @@ from allranks.errors import Level, Rule
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "checks.md"
 
-HEAD = "# The rules of `allranks check`\n\nMade by `make docs`. [checks.md](../checks.md) explains the levels.\n"
+HEAD = "# The rules of `allranks check`\n\nMade by `make docs`. [Check](../how-to/check.md) explains the levels.\n"
 HEAD_PLAN = """
 ## Pipelines and jobs
 

@@ -1,6 +1,6 @@
 """Draws a run as the terminal shows it, while it trains and at its end, as an SVG for the README.
 
-allranks show RUN --json | python tools/make_run_picture.py > docs/run.svg
+allranks show RUN --json | python tools/make_run_picture.py > docs/pictures/run.svg
 """
 
 import copy

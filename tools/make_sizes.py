@@ -11,7 +11,8 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "sizes.md"
 
 HEAD = """# Azure sizes with GPUs
 
-Made by `make docs`. [sizes.md](../sizes.md) explains the columns. A dash: no source says it, or there is none.
+Made by `make docs`. [Choose an Azure size](../how-to/choose-a-size.md) explains the columns. A dash: no source says it,
+or there is none.
 
 """
 

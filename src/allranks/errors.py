@@ -33,7 +33,7 @@ class Problem:
     found:    what is there
     expected: what is allowed there
     fix:      what to do, as a sentence or a command
-    code:     the section of docs/troubleshooting.md that explains it; "" if there is none
+    code:     the section of docs/reference/troubleshooting.md that explains it; "" if there is none
     rule:     the rule that found it; "" if there is none
     ignorable: whether a comment can ignore it
     """

@@ -1,4 +1,4 @@
-"""The Python of docs/checkpoints.md runs as it stands: a training resumes, and torch reads its checkpoints."""
+"""The Python of docs/how-to/checkpoints.md runs as it stands: a training resumes, and torch reads its checkpoints."""
 
 import os
 import re
@@ -13,7 +13,7 @@ import torch
 from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs/checkpoints.md"
+PAGE = ROOT / "docs/how-to/checkpoints.md"
 
 pytestmark = pytest.mark.slow
 

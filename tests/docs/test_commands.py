@@ -10,14 +10,11 @@ from typer.testing import CliRunner
 
 from allranks.cli.main import app
 from allranks_command import called
-from documents import Shown, accept, broken_links, commands_of
+from documents import Shown, accept, broken_links, commands_of, pages
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = (
-    *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")),
-    *sorted((ROOT / "docs").glob("*.md")),
-)
-RUN_AS_A_WHOLE = ("first-own-pipeline.md", "local-client.md", "migrating.md")
+DOCUMENTS = (*(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")), *pages())
+RUN_AS_A_WHOLE = ("first-pipeline.md", "local-client.md", "migrating.md")
 """Documents whose commands depend on the ones before them. They have tests of their own."""
 EXAMPLE = re.compile(r"For example: (allranks .+?)\n\n", re.DOTALL)
 HELP_OF = ("run", "launch", "rerun", "debug", "submit", "runs", "components", "register", "doctor")

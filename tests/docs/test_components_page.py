@@ -10,7 +10,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def test_the_layout_has_what_the_page_says() -> None:
-    page = (DOCS / "components.md").read_text(encoding="utf-8")
+    page = (DOCS / "how-to/components.md").read_text(encoding="utf-8")
     code = next(code for _, code in FENCE.findall(page) if "size=" in code)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "'instance_count': 2" in done.stdout.replace('"', "'")

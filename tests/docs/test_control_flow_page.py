@@ -1,4 +1,4 @@
-"""The example of `allranks.after` in docs/control-flow.md runs in its order."""
+"""The example of `allranks.after` in docs/how-to/control-flow.md runs in its order."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from documents import FENCE
 
 pytestmark = pytest.mark.slow
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "control-flow.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/how-to/control-flow.md"
 
 
 def test_the_second_step_finds_what_the_first_one_has_written(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""docs/first-own-pipeline.md and docs/migrating.md, executed from the first block to the last one."""
+"""docs/tutorials/first-pipeline.md and docs/how-to/migrating.md, executed from the first block to the last one."""
 
 import re
 import shlex
@@ -23,12 +23,12 @@ NUMBER = re.compile(r"\b[0-9a-f]{8}\b|\d+(?:\.\d+)?")
 @pytest.mark.parametrize(
     ("page", "blocks"),
     [
-        ("first-own-pipeline.md", {"console": 9, "diff": 4, "file": 3}),
-        ("migrating.md", {"console": 1, "diff": 0, "file": 2}),
+        ("tutorials/first-pipeline.md", {"console": 9, "diff": 4, "file": 3}),
+        ("how-to/migrating.md", {"console": 1, "diff": 0, "file": 2}),
     ],
 )
 def test_the_page(page: str, blocks: dict[str, int], tmp_path: Path) -> None:
-    if page == "migrating.md":
+    if page == "how-to/migrating.md":
         pytest.importorskip("allranks_migrate")
     text = (DOCS / page).read_text(encoding="utf-8")
     folder, before, counts = tmp_path, 0, dict.fromkeys(("console", "diff", "file"), 0)

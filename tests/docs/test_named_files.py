@@ -6,8 +6,8 @@ from pathlib import Path
 from allranks.catalog.find import find_specs
 
 PROJECT = Path(__file__).resolve().parents[2]
-MAP = PROJECT / "docs" / "from-the-documents.md"
-ARCHITECTURE = PROJECT / "docs" / "architecture.md"
+MAP = PROJECT / "docs/reference/from-the-documents.md"
+ARCHITECTURE = PROJECT / "docs/explanation/architecture.md"
 PATH = re.compile(r"(?<![\w./-])(?:[\w-]+/)+[\w.-]*\w(?:\.\w+)?/?")
 
 

@@ -1,4 +1,4 @@
-"""The example in docs/names.md says and does what it shows."""
+"""The example in docs/reference/names.md says and does what it shows."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from pipeline_files import read, write
 
 pytestmark = pytest.mark.slow
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "names.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/names.md").read_text(encoding="utf-8")
 FILES = {name: text for text, name in re.findall(r"^```yaml\n(# (\S+)\n.*?)^```", PAGE, re.MULTILINE | re.DOTALL)}
 (SHOWN,) = re.findall(r"^```\n\$ allranks (.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""The examples in docs/python-api.md run, in their order, in one process."""
+"""The examples in docs/how-to/python-api.md run, in their order, in one process."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ from documents import FENCE
 
 pytestmark = pytest.mark.slow
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "python-api.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/how-to/python-api.md"
 
 
 def test_the_examples(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Each code of a message has a section in docs/troubleshooting.md, and each section a message."""
+"""Each code of a message has a section in docs/reference/troubleshooting.md, and each section a message."""
 
 import ast
 import re
@@ -14,9 +14,9 @@ from allranks.cli.commands import why
 from allranks.cli.commands.why import sections
 from allranks.cli.main import app
 from allranks.verdict import signatures
+from documents import pages
 
 PROJECT = Path(__file__).resolve().parents[2]
-PAGES = [PROJECT / "docs" / f"{name}.md" for name in ("troubleshooting", "retry", "python-api", "first-own-pipeline")]
 COMMAND = re.compile(r"`allranks ([^`]+)`")
 
 
@@ -44,10 +44,10 @@ def test_codes_and_sections_are_the_same() -> None:
 
 
 def test_the_page_is_that_of_the_documentation() -> None:
-    assert why.page() == PROJECT / "docs" / "troubleshooting.md"
+    assert why.page() == PROJECT / "docs/reference/troubleshooting.md"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
 def test_commands_in_a_text_exist_and_have_these_options(page: Path) -> None:
     assert [text for text in COMMAND.findall(page.read_text(encoding="utf-8")) if unknown(text.split())] == []
 

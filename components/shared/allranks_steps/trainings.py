@@ -1,4 +1,4 @@
-"""Read the histories of trainings, which `history` and `runtime.StepTimes` write (docs/scaling.md)."""
+"""Read the histories of trainings, which `history` and `runtime.StepTimes` write (docs/how-to/scaling.md)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def read(file: Path, needed: Collection[str]) -> Training:
 
     Raise InputError if the file is not a history, has no point, or lacks a key.
     """
-    expected = "the output `history` of a training (docs/scaling.md)"
+    expected = "the output `history` of a training (docs/how-to/scaling.md)"
     try:
         history = json.loads(file.read_text(encoding="utf-8"))
         points = sorted((_point(each, history, needed) for each in history["points"]), key=attrgetter("step"))

@@ -1,4 +1,4 @@
-"""The script in docs/local-client.md runs as the page says."""
+"""The script in docs/how-to/local-client.md runs as the page says."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from allranks.project.files import create, template
 from allranks_command import allranks
 from documents import FENCE
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "local-client.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs/how-to/local-client.md"
 
 
 def test_the_script(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def realise(environment: Environment, how: str, report: Report, *, makes: bool =
         how = VENV
     if found is None and not (how == CONTAINER and is_image):
         note = "its definition is not on this machine, so that it runs with the Python of allranks"
-        return Realised(HOST, notes=(f"{note} (allranks.yaml may name a file, see docs/names.md)",))
+        return Realised(HOST, notes=(f"{note} (allranks.yaml may name a file, see docs/reference/names.md)",))
     if how == HOST:
         return Realised(HOST, notes=tuple(_differences(environment, found or Packages(), how)))
     where = f"environment {environment.name}" if environment.name else f"environment {environment}"

@@ -79,7 +79,7 @@ def find_schedules(target: Path | None = None, *, required: bool = True) -> tupl
         raise InputError.of(problems)
     if not declarations and required:
         expected = "a function that returns a JobSchedule, or a schedule's YAML"
-        raise InputError(Problem(str(target), "it declares no schedule", expected, "see docs/schedules.md"))
+        raise InputError(Problem(str(target), "it declares no schedule", expected, "see docs/how-to/schedules.md"))
     return tuple(sorted(declarations, key=lambda each: each.name))
 
 

@@ -13,7 +13,7 @@ from allranks.verdict.collectives import Call, Difference, Recording
 from allranks.verdict.rank_stack import Stack
 
 CODE = "collective-timeout"
-"""The section of docs/troubleshooting.md."""
+"""The section of docs/reference/troubleshooting.md."""
 
 MISMATCH = "collective-mismatch"
 

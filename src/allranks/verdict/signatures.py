@@ -1,6 +1,6 @@
 """Find known signatures of failures in exceptions and logs. The table is signatures.yaml.
 
-To add a signature, add a row, and for a new code a section of docs/troubleshooting.md.
+To add a signature, add a row, and for a new code a section of docs/reference/troubleshooting.md.
 """
 
 import re

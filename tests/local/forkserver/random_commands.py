@@ -4,7 +4,7 @@
 
 It prints each command whose output, exit code, environment, open files or written files differ. What a script sees of
 itself is printed by SHOW. Process ids, parents, sessions and process groups are the differences that
-docs/starting-ranks.md names.
+docs/explanation/starting-ranks.md names.
 """
 
 from __future__ import annotations

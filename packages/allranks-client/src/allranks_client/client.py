@@ -62,7 +62,7 @@ class LocalClient(MLClient):  # type: ignore[misc]
     The first five arguments are those of `MLClient`. All are optional. Names of a workspace only appear in ids.
 
     registry_name: a client of a registry, which is in the workspace folder. A registry in which nothing was created
-                   returns names only; ``allranks.yaml`` maps them to files (docs/names.md)
+                   returns names only; ``allranks.yaml`` maps them to files (docs/reference/names.md)
     folder:        the workspace; default: the `.allranks` folder of the current folder or a parent
     faults:        faults to inject into each job, as for `allranks.run`
     options:       the options of `MLClient`, such as ``show_progress``

@@ -102,9 +102,9 @@ def _first_sentence(text: str) -> str:
 
 
 def page() -> Path:
-    """Return the troubleshooting page: in the folder above in the wheel, in docs/ in a checkout."""
+    """Return the troubleshooting page: in the folder above in the wheel, in docs/reference/ in a checkout."""
     packaged = Path(__file__).parents[1] / _NAME
-    return packaged if packaged.exists() else Path(__file__).resolve().parents[4] / "docs" / _NAME
+    return packaged if packaged.exists() else Path(__file__).resolve().parents[4] / "docs/reference" / _NAME
 
 
 def explanations() -> dict[str, str]:

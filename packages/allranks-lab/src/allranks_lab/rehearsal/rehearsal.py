@@ -38,12 +38,12 @@ def rehearse(
     """
     if not any(saves_checkpoints(step) for _, step in steps(plan.graph)):
         found = "no step has checkpoints among its inputs, outputs, command and code"
-        fix = "save checkpoints to an output, and load them at the start; see docs/checkpoints.md"
+        fix = "save checkpoints to an output, and load them at the start; see docs/how-to/checkpoints.md"
         raise InputError(Problem(plan.name, found, "a training that resumes after an eviction", fix))
     minimums = _minimums(plan) if elastic else {}
     if elastic and not minimums:
         found = f"no step sets {ELASTIC_INSTANCES}"
-        raise InputError(Problem("--elastic", found, "an elastic training", "see docs/checkpoints.md"))
+        raise InputError(Problem("--elastic", found, "an elastic training", "see docs/how-to/checkpoints.md"))
     untouched = run(replace(options, force_rerun=True, faults=[RECORD]), None)
     if untouched.status is not Status.COMPLETED:
         found = f"run {untouched.id}, without evictions, is {untouched.status}"
