@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TENSORFLOW := .venvs/allranks-tensorflow
+# Of npm: rules for the accessibility of pages, and Microsoft's emulator of Azure Storage.
+AXE := .axe/axe-core@4.14.1
+AZURITE := .azurite/azurite@3.37.0
 # install/torch.sh chooses the build of this version. With make TORCH=... demo, pip installs that package.
 ifeq ($(origin TORCH), undefined)
 TORCH := torch==2.13.0
@@ -21,7 +24,7 @@ ARGS ?=
 # Random faults of make test-faults.
 LAUNCHES ?= 25
 
-.PHONY: FORCE azurite demo demo-lm test test-quick test-recipes test-faults test-images lint format benchmarks docs tensorflow tensorflow-horovod horovod deepspeed-ops clean
+.PHONY: FORCE axe azurite demo demo-lm test test-quick test-recipes test-faults test-images lint format benchmarks docs tensorflow tensorflow-horovod horovod deepspeed-ops clean
 
 demo: $(VENV)/.demo
 	$(BIN)/allranks run pipelines/image_classification.py $(ARGS)
@@ -30,7 +33,7 @@ demo-lm: $(VENV)/.demo-lm # A Llama of 3 million parameters, by DeepSpeed ZeRO 2
 	$(BIN)/allranks logs latest sample
 
 test:
-	$(MAKE) --jobs=3 horovod deepspeed-ops lint tensorflow azurite
+	$(MAKE) --jobs=3 horovod deepspeed-ops lint tensorflow azurite axe
 	$(PYTEST) -n 5 --dist loadgroup -m "not recipe"
 test-quick: lint
 	$(PYTEST) -n 3 --dist loadgroup -m "not slow"
@@ -61,12 +64,13 @@ docs: $(VENV)/.dev # The pages that are made from the source. make_run_picture.p
 
 tensorflow: $(TENSORFLOW)/.installed
 tensorflow-horovod: $(TENSORFLOW)-horovod/.installed
-azurite: .azurite/.installed
+azurite: $(AZURITE)
+axe: $(AXE)
 horovod: $(VENV)/.horovod
 deepspeed-ops: $(VENV)/.dev # DeepSpeed would otherwise build them at its start, on every rank.
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python environments/deepspeed/build_ops.py
 clean:
-	rm -rf $(VENV) .venvs .azurite .allranks
+	rm -rf $(VENV) .venvs .axe .azurite .allranks
 
 $(BIN)/pip:
 	@install/venv.sh $(PYTHON) $(VENV)
@@ -95,5 +99,5 @@ $(TENSORFLOW)/.installed: install/tensorflow.sh
 	@install/tensorflow.sh $(TENSORFLOW) $(PYTHON) && touch $@
 $(TENSORFLOW)-horovod/.installed: install/tensorflow-horovod.sh $(wildcard environments/tensorflow-horovod/*.sh)
 	@install/tensorflow-horovod.sh $(TENSORFLOW)-horovod $(PYTHON) && touch $@
-.azurite/.installed: install/azurite.sh
-	@install/azurite.sh .azurite
+$(AXE) $(AZURITE):
+	@install/npm.sh $@
