@@ -50,7 +50,7 @@ def _row(component: ComponentInfo) -> tuple[str, ...]:
     folder = component.path.parent
     return (
         f"[`{component.name}`](../../{folder.relative_to(PROJECT).as_posix()})",
-        component.description.replace("|", "\\|").partition(". ")[0].rstrip(".") + ".",
+        component.summary.replace("|", "\\|"),
         _ports([port for port in component.inputs if port.type in DATA]),
         _ports(component.outputs),
         layout(component),

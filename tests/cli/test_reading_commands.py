@@ -89,7 +89,7 @@ def test_components(tmp_path: Path) -> None:
 
 
 def test_components_of_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    done = called("components", "nowhere", "--json", folder=tmp_path)
+    done = called("components", "no/where", "--json", folder=tmp_path)
     assert (done.code, done.out) == (2, "")
     assert "no such folder" in done.err
 

@@ -1,9 +1,15 @@
 """One component alone, by its name: of the project, or of the library."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
+import bounded
+from allranks.catalog import shipped_folder
+from allranks.catalog.example import example
+from allranks.catalog.find import find_components
+from allranks.project.files import create, new_component, template
 from allranks_command import called, write
 
 SPEC = """\
@@ -58,6 +64,8 @@ BAD = {
     ),
     "an unknown component to copy": (("components", "copy", "run_mpy"), ("did you mean run_mpi?",)),
     "an unknown pipeline": (("init", "new", "--from", "image_classifcation"), ("did you mean image_classification?",)),
+    "a name that no component can have": (("components", "new", "Prepare-texts"), ("cannot be the name",)),
+    "a new component over an existing one": (("components", "new", "any"), ("components/any", "is not overwritten")),
     "the library and a folder": (("components", "--library", "components"), ("--library", "remove one")),
 }
 
@@ -80,3 +88,35 @@ def test_a_component_is_never_copied_over_a_folder(project: Path) -> None:
     assert (done.code, "is not overwritten" in done.err) == (2, True)
     assert list(folder.iterdir()) == []
     assert not (project / "components/own_script").exists()
+
+
+@pytest.mark.slow
+def test_a_new_component_is_right_and_its_test_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    create(tmp_path, template())
+    monkeypatch.chdir(tmp_path)
+    *_, test = new_component("prepare_texts")
+    checked = called("check", "components/prepare_texts", "--strict", folder=tmp_path)
+    assert (checked.code, checked.out) == (0, "components/prepare_texts: 1 component, no problems\n")
+    with bounded.Popen([sys.executable, "-m", "pytest", "-q", str(test)]) as pytest_process:
+        assert pytest_process.wait() == 0
+    done = called("run", "components/prepare_texts", "-j", "2x2", "--no-track", "--json", folder=tmp_path)
+    assert [len(step["ranks"]) for step in done.json["steps"]] == [4]
+
+
+def test_a_component_outside_of_a_project_with_an_environment_has_an_image(tmp_path: Path) -> None:
+    (tmp_path / "components").mkdir()
+    assert called("components", "new", "own", folder=tmp_path).code == 0
+    checked = called("check", "components", "--strict", folder=tmp_path)
+    assert (checked.code, checked.out) == (0, "components: 1 component, no problems\n")
+
+
+def test_a_component_of_the_library_is_described_with_an_example_that_is_right(tmp_path: Path) -> None:
+    done = called("components", "select_best", folder=tmp_path)
+    assert done.code == 0
+    for said in ("numbers  string, required", "maximize | minimize, default maximize", "select_best/component.yaml"):
+        assert said in done.out
+    for name, *values in (("model_management/select_best", "--set", "numbers=[]"), ("tables/prepare_table",)):
+        (component,) = find_components(shipped_folder() / "components" / name)
+        (tmp_path / "example.py").write_text(example(component))
+        checked = called("check", "example.py", *values, folder=tmp_path)
+        assert "1 step, no problems" in checked.out, checked.err

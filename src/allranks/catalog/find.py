@@ -46,6 +46,16 @@ class ComponentInfo:
     path: Path
     tags: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def folder(self) -> str:
+        """The name of its folder, by which commands and `allranks.library` name it."""
+        return self.path.parent.name
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of its description."""
+        return self.description.partition(". ")[0].rstrip(".") + "." * bool(self.description)
+
 
 def find_components(root: Path | None = None) -> tuple[ComponentInfo, ...]:
     """Return the components below root, or of root itself if it contains a spec, sorted by name.
@@ -107,32 +117,41 @@ def find_specs(root: Path) -> tuple[Path, ...]:
             problems.append(Problem(folder, found, " or ".join(SPECS), "remove all but one"))
     if not specs:
         expected = f"a folder with {' or '.join(SPECS)} for each component"
-        problems = [Problem(str(root), "no component", expected, "add one, or name another folder")]
+        fix = "add one: allranks components new NAME, or name another folder"
+        problems = [Problem(str(root), "no component", expected, fix)]
     if problems:
         raise InputError.of(problems)
     return tuple(specs)
 
 
 def run_target(job: str) -> str:
-    """Return the spec of the component of this name in the project or in the library, or the job itself if it is a
-    file.
+    """Return the spec of a component, by the name or the path of its folder, or the job itself if it is a file.
 
     If the job is the spec of a variant that does not exist yet, it is written. A component has the name of its folder.
     Raise InputError if neither a file nor a component has this name.
     """
     if os.path.exists(job):
-        return job
+        return next((file for name in SPECS if os.path.isfile(file := os.path.join(job, name))), job)
     if not job.isidentifier():
         if problems := list(refresh_below(Path(job))):
             raise InputError.of(problems)
         return job
-    project = nearest(Path.cwd(), FOLDER, exists=Path.is_dir)
-    specs = {**shipped_specs(), **{spec.parent.name: spec for spec in (find_specs(project) if project else ())}}
-    if job not in specs:
-        fix = did_you_mean(job, specs, "list them: allranks components --library")
-        expected = "a file with a pipeline or a job, or the name of a component"
-        raise InputError(Problem(job, "neither a file nor a component has this name", expected, fix))
-    return str(specs[job])
+    return str(spec_of(job, "a file with a pipeline or a job, or the name of a component"))
+
+
+def spec_of(name: str, expected: str = "a folder with components or the name of one", *, library: bool = False) -> Path:
+    """Return the spec of the component with this name in the project or in the library.
+
+    expected: for the message
+    library:  whether to ignore the project
+    """
+    project = None if library else nearest(Path.cwd(), FOLDER, exists=Path.is_dir)
+    own = find_specs(project) if project else ()
+    specs = {**shipped_specs(), **{spec.parent.name: spec for spec in own}}
+    if name not in specs:
+        fix = did_you_mean(name, specs, "list them: allranks components --library")
+        raise InputError(Problem(name, "neither a file nor a component has this name", expected, fix))
+    return specs[name]
 
 
 def bounds(port: Port) -> str:

@@ -31,7 +31,7 @@ app = lazy_group(
         "logs": "Print the logs of the ranks of a run, or of the engine, or pack them for an issue.",
         "why": "Say why a run has failed: the rank that failed first, its exception, what followed, and what to do.",
         "check": "Check a pipeline, job, component or schedule without running it.",
-        "components": "List the components of a project or of the library, and copy those of the library.",
+        "components": "List and describe components, copy those of the library, and write new ones.",
         "register": "Register components for Azure ML's designer.",
         "doctor": "List the stacks on this machine, or show the Azure sizes and their hardware.",
         "environments": "List, check, build and verify the environments of a project.",

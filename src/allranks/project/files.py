@@ -1,20 +1,26 @@
 """Create the files of a project: from the template, or from a pipeline or components of the library."""
 
 import contextlib
+import keyword
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from allranks import catalog
 from allranks.catalog import shipped_folder, shipped_specs
-from allranks.catalog.find import find_specs
+from allranks.catalog.find import FOLDER, find_specs
 from allranks.catalog.variants import TABLE
 from allranks.errors import InputError, Problem, did_you_mean
+from allranks.images.find import FOLDER as ENVIRONMENTS
 from allranks.images.find import REGISTERED
+from allranks.sdk.paths import project_folder
 from allranks.sdk.uploads import context_of
 
 TEMPLATE = "template"
 PIPELINES = "pipelines"
+_COMPONENT = Path(catalog.__file__).parent / "templates/component"
+_NO_ENVIRONMENT = "  image: python:3.12"
 _ENVIRONMENT = re.compile(rb"^environment: file:(\S+)/environment\.yaml$", re.MULTILINE)
 
 
@@ -104,6 +110,39 @@ def copy_components(names: Iterable[str], project: Path) -> tuple[Path, ...]:
     new = [place for place in new if not (project / place).is_dir()]
     create(project, {path: content for place in new for path, content in _files(place).items()})
     return tuple(new)
+
+
+def new_component(name: str) -> tuple[Path, ...]:
+    """Write a spec, a program and a test, which run, into the project of the current folder. Return the new files.
+
+    The spec names the project's first environment; without one, an image with Python.
+
+    Raise InputError, without writing anything, if the name cannot be that of a component, if there is no project, or if
+    the component or its test exists.
+    """
+    if not re.fullmatch("[a-z][a-z0-9_]{0,99}", name) or keyword.iskeyword(name):
+        expected = "lower-case letters, digits and underscores, beginning with a letter, and no keyword of Python"
+        raise InputError(Problem(name, "it cannot be the name of a component", expected, "such as prepare_texts"))
+    project = project_folder(Path.cwd(), FOLDER, "change to a project, or create one: allranks init DIR").parent
+    files = {f"{FOLDER}/{name}/{file}": _COMPONENT / file for file in ("component.yaml", "main.py")}
+    files[f"tests/test_{name}.py"] = _COMPONENT / "test_main.py"
+    for place in (project / FOLDER / name, project / f"tests/test_{name}.py"):
+        if os.path.lexists(place):
+            fix = "choose another name, or move it elsewhere"
+            raise InputError(Problem(str(place), "it exists, and is not overwritten", "no such entry", fix))
+    names = {"new_component": name, "New component": name.replace("_", " ").capitalize()}
+    environments = sorted(path.parent.name for path in (project / ENVIRONMENTS).glob(f"*/{REGISTERED}"))
+    if environments:
+        names["ENVIRONMENT"] = environments[0]
+    else:
+        names[f" file:../../{ENVIRONMENTS}/ENVIRONMENT/{REGISTERED}"] = f"\n{_NO_ENVIRONMENT}"
+    contents = {}
+    for file, source in files.items():
+        text = source.read_text(encoding="utf-8")
+        for old, new in names.items():
+            text = text.replace(old, new)
+        contents[file] = text.encode()
+    return tuple(project / file for file in create(project, contents))
 
 
 def _source(name: str, project: Path) -> Path:

@@ -10,7 +10,7 @@ from cattrs import Converter
 
 from allranks.catalog.declared_ports import Port
 from allranks.catalog.find import ComponentInfo
-from allranks.cli.commands.components import print_components
+from allranks.cli.commands.components import describe, print_components
 from allranks.cli.console import print_problems, problems_text, to_json
 from allranks.cli.views.progress import PlainLines
 from allranks.cli.views.runs import print_run, print_runs
@@ -73,22 +73,26 @@ def test_a_component_with_launch_ports_and_what_may_be_given(screen: Screens) ->
         (Port("out", "uri_folder"),),
         "e",
         True,
-        Path("/c"),
+        Path("/train/component.yaml"),
     )
     console = screen()
-    print_components(console, [component])
+    describe(console, component)
     text = " ".join(console.text.getvalue().split())
     for said in (
-        "train 0.1.0 pytorch 2 x 4",
-        "Trains it.",
-        "in epochs integer, 1 to 100, default 5 How often.",
-        "in model string, cnn | mlp, optional",
-        "in seed integer, at least 0",
-        "out out uri_folder",
-        "1 component",
+        "train 0.1.0 Trains it.",
+        "layout pytorch 2 x 4",
+        "Inputs epochs integer, 1 to 100, default 5 How often.",
+        "model string, cnn | mlp, optional",
+        "seed integer, at least 0",
+        "Outputs out uri_folder",
+        'load_component("/train/component.yaml")',
+        'train_pipeline(seed: Input(type="integer"), data: Input(type="uri_folder"))',
     ):
         assert said in text
-    assert json.loads(to_json([component]))[0]["path"] == "/c"
+    listed = screen()
+    print_components(listed, [replace(component, description=f"Trains it {'well ' * 20}. It is quick.")] * 2)
+    assert [len(line) for line in listed.lines if "Trains it" in line] == [80, 80]
+    assert json.loads(to_json([component]))[0]["path"] == "/train/component.yaml"
 
 
 def test_a_record_as_json_has_words_for_states_and_can_be_read_back(failed: RunRecord) -> None:
