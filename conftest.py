@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import os
+import re
 import shutil
 import sys
 import sysconfig
@@ -43,6 +44,8 @@ os.environ["OMP_NUM_THREADS"] = "1"
 FOLDERS_OF_PROCESSES = {"api", "attempt", "azure", "cli", "instances", "forkserver", "launchers", "pipelines"}
 """In which nearly every test starts the command, an engine or ranks, submits, or reads a whole pipeline of ours:
 `make test-quick` leaves them out."""
+
+WHOLE_FILE_IS_SLOW = re.compile(r"^pytestmark = (\[[^\]]*|.*)\bmark\.(slow|recipe)\b", re.MULTILINE)
 
 # How long an example takes says nothing about it. Each run of the tests draws others.
 settings.register_profile("allranks", max_examples=30, deadline=None, database=None)
@@ -133,6 +136,16 @@ def _folder(parent: str, prefix: str = "allranks-") -> Path:
     # multiprocessing removes its own folder below it at the exit of this process, with a priority of -100.
     Finalize(None, shutil.rmtree, (folder,), {"ignore_errors": True}, exitpriority=-200)
     return Path(folder)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import the files that `-m "not slow"` leaves out as a whole: with them, collecting takes twice as long."""
+    if config.option.markexpr != "not slow":
+        return None
+    if FOLDERS_OF_PROCESSES & {*collection_path.relative_to(config.rootpath).parts}:
+        return True
+    is_slow = collection_path.suffix == ".py" and WHOLE_FILE_IS_SLOW.search(collection_path.read_text(encoding="utf-8"))
+    return True if is_slow else None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

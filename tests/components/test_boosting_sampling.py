@@ -9,6 +9,8 @@ import pytest
 
 from allranks.errors import InputError
 
+pytestmark = pytest.mark.slow  # LightGBM takes seconds to import
+
 Importer = Callable[[str, str], Any]
 
 ITERATIONS = 12

@@ -10,6 +10,8 @@ import torch
 from allranks.errors import InputError
 from allranks_steps.text import llama
 
+pytestmark = pytest.mark.slow  # Transformers takes seconds to import
+
 
 def test_a_model_that_does_not_fit(code: Callable[[str, str], Any], tmp_path: Path) -> None:
     train = code("prepare_text", "tokenizing").train

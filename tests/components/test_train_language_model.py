@@ -22,6 +22,8 @@ from allranks_steps.schedule import Schedule
 from allranks_steps.text import llama, windows
 from allranks_steps.training_settings import total_steps
 
+pytestmark = pytest.mark.slow  # Transformers takes seconds to import
+
 Importer = Callable[[str, str], Any]
 
 
