@@ -3,8 +3,6 @@
 import base64
 import html
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -196,14 +194,4 @@ def test_known_values_are_masked_in_every_form(form: Callable[[str], str]) -> No
 
 def test_the_kind_of_each_secret_is_told() -> None:
     assert secrets_in("user https://me:pass@host") == {"me:pass": "a password in an address"}
-    assert secrets_in(TOKENS["Slack"]) == {TOKENS["Slack"]: "a secret of the kind Slack Token"}
-
-
-def test_the_library_is_imported_for_a_text_that_may_have_a_token() -> None:
-    code = (
-        "import sys; from allranks.secrets import redact\n"
-        "redact('step train: lr is a text, expected a number (train_image_classifier.yml:7)')\n"
-        "print('detect_secrets' in sys.modules); redact('x' * 40); print('detect_secrets' in sys.modules)"
-    )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
-    assert ended.stdout.split() == ["False", "True"]
+    assert secrets_in(TOKENS["Slack"]) == {TOKENS["Slack"]: "a token of Slack"}

@@ -16,7 +16,6 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 TOKENS = [
     "hf_" + LETTERS,
     "AKIA" + "ABCDEFGHIJKLMNOP",
-    "A3TX" + "ABCDEFGHIJKLMNOP",
     "sk-" + LETTERS[:20] + "T3BlbkFJ" + LETTERS[:20],
     "GR1348941" + LETTERS[:20],
     "sq0csp-" + LETTERS[:43],
@@ -51,7 +50,6 @@ logs = st.lists(st.sampled_from([*TOKENS, *WORDS, *ENDS * 3, *NUMBERS * 2, *" " 
 
 @given(pieces=st.lists(logs, min_size=1, max_size=4), digits=st.permutations("0123456789"))
 @example(pieces=["loss 1\npassword:\n\nhunter2\nloss 2"], digits="1234567890")
-@example(pieces=["loss 1\raws\rkey\r'" + LETTERS[:40] + "'\rloss"], digits="1234567890")
 @example(pieces=["password\n= hunter2\n"], digits="1234567890")
 @example(pieces=["loss 1\npassword: \nhunter2\npassword:\r\nhunter2"], digits="1234567890")
 @example(pieces=["loss 1\npassword:\xa0\nhunter2", "loss 1\npassword\n\u2028: hunter2"], digits="1234567890")
@@ -65,7 +63,7 @@ def test_each_piece_is_masked_as_a_whole(mask: secrets.Mask, pieces: list[str], 
 
 def test_the_literal_digits_of_every_shape_are_known() -> None:
     """A line would else be taken for another one that differs from it in a digit, and keep its secret."""
-    for shape in secrets._shapes("a text with a token of 20 characters: " + LETTERS):
+    for shape in secrets._SHAPES:
         literals = re.sub(r"\\.|\{\d*,?\d*\}", " ", shape.pattern.pattern)  # without escapes and counts
         literals = re.sub(r"\[[^\]]*?\]", lambda match: match[0].replace("0-9", ""), literals)
         for literal in re.findall(r"[\w%-]*[0-9][\w%-]*", literals):

@@ -1,7 +1,7 @@
 import subprocess
 import sys
 
-HEAVY = {"azure", "mlflow", "typer", "rich", "pydantic", "yaml", "jinja2", "cattrs", "mldesigner", "detect_secrets"}
+HEAVY = {"azure", "mlflow", "typer", "rich", "pydantic", "yaml", "jinja2", "cattrs", "mldesigner"}
 STACKS = {"torch", "numpy", "deepspeed", "horovod", "tensorflow", "lightning", "mpi4py"}
 
 

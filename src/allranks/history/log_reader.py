@@ -227,7 +227,7 @@ def tail(log: str, lines: int = 20, size: int = 1 << 16) -> tuple[str, ...]:
             text = data.decode("utf-8", "replace")
     except OSError:
         return ()
-    if extends_over_lines(text, returns=False):
+    if extends_over_lines(text):
         text = redact(text)
     # Split at line feeds first: at carriage returns, a progress bar would have thousands of lines.
     text = "\n".join(truncated(line, _LONG_LINE) for line in text.rstrip().split("\n")[-lines:])

@@ -157,8 +157,7 @@ class LogLines:
         self._remember(new - suspects)
         if not suspects:
             return data
-        returns = b"\r" in data
-        if any(extends_over_lines(_text(line), returns=returns) for line in suspects):
+        if any(extends_over_lines(_text(line)) for line in suspects):
             return _redacted(data, mask)
         parts = zip(lines, _LINE_END.split(data), strict=True)
         return b"".join(_redacted(part, mask) if line in suspects else part for line, part in parts)
