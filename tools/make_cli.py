@@ -18,7 +18,8 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "cli.md"
 
 HEAD = """# The command
 
-Made by `make docs` from the help of the commands. Each of them has `-h` and `--help`.
+Made by `make docs` from the help of the commands. Each of them has `-h` and `--help`, which list the ten most used
+options, and `--help-all`, which lists all of them.
 
 `allranks --install-completion` makes the shell complete commands, options, files, runs and steps.
 
@@ -50,7 +51,7 @@ def _section(name: str, command: Any, context: Any) -> str:
     level = "#" * len(name.split())
     lines = [f"{level} {name}", "", *_description(command.help)]
     if not isinstance(command, TyperGroup):
-        parameters = [each for each in command.get_params(context) if each.name != "help"]
+        parameters = [each for each in command.get_params(context) if each.name not in ("help", "help_all")]
         rows = [_row(*each.get_help_record(context)) for each in parameters]
         arguments = [_place(each) for each in parameters if each.param_type_name == "argument"]
         lines += [

@@ -15,16 +15,21 @@ COMMANDS = "allranks.commands"
 HOOKS = "allranks.hooks"
 
 KNOWN = {
-    "debug": ("lab", "Run a step, and what it needs, with a debugger in one of its ranks or all."),
+    "debug": ("lab", "Run", "Run a step, and what it needs, with a debugger in one of its ranks or all."),
     "migrate": (
         "migrate",
+        "Author",
         "Turn scripts of SDK v1 into pipelines of azure-ai-ml, and DistributedComponents into command components.",
     ),
-    "rehearse": ("lab", "Show that a training survives evictions."),
-    "verify-stacks": ("lab", "Start two ranks of each installed stack, and check that they communicate."),
-    "verify-workspace": ("lab", "Verify that a workspace starts the processes of a job as the local engine does."),
+    "rehearse": ("lab", "Run", "Show that a training survives evictions."),
+    "verify-stacks": ("lab", "Machine", "Start two ranks of each installed stack, and check that they communicate."),
+    "verify-workspace": (
+        "lab",
+        "Azure",
+        "Verify that a workspace starts the processes of a job as the local engine does.",
+    ),
 }
-"""The extra that installs each command, and the line of the command in the help."""
+"""The extra that installs each command, and the section and the line of the command in the help."""
 
 HOOKED = {
     "faults": "lab",
@@ -76,7 +81,12 @@ class PackageError(InputError):
 def summaries() -> dict[str, str]:
     """Return the line in the help of each command whose package is installed."""
     found = _found(COMMANDS)
-    return {name: KNOWN[name][1] if name in KNOWN else f"A command of {found[name].package}." for name in found}
+    return {name: KNOWN[name][2] if name in KNOWN else f"A command of {found[name].package}." for name in found}
+
+
+def section(command: str) -> str:
+    """Return the heading of the help under which a command is listed."""
+    return KNOWN[command][1] if command in KNOWN else "Other packages"
 
 
 def command(name: str) -> Any:

@@ -11,9 +11,19 @@ from allranks.cli.main import app
 from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.history.store import Store
 from allranks.workspace import Workspace
-from allranks_command import content, environment
+from allranks_command import content, environment, write
 
 NIGHTLY = "nightly-20260704T013000Z"
+
+PIPELINES = """\
+    @dsl.pipeline
+    def first(epochs=5, *, data: Input(type="uri_folder")): ...
+
+    @pipeline(name="retrain")
+    def retrain(rate: float = 0.1): ...
+
+    def other(no=1): ...
+    """
 
 Complete = Callable[..., list[str]]
 
@@ -26,6 +36,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     first = RunRecord("ab000001", "digits", "", "", "rack", Status.COMPLETED, 1.0, job_name="ab000001")
     second = RunRecord("cd000002", "retrain", "", "", "rack", Status.COMPLETED, 2.0, job_name=NIGHTLY)
     second.steps = [StepRecord(name, "", "", "none", 1, 1) for name in ("prepare", "loop", "loop[1].train")]
+    first.inputs = {"epochs": "3"}
+    write(tmp_path, "nightly.py", PIPELINES)
+    write(tmp_path, "job.yml", "inputs: {epochs: 5, data: {type: uri_folder}}")
+    write(tmp_path, "broken.py", "def")
     with Store(place.database) as store:
         store.add_run(first, "{}")
         store.add_run(second, "{}")
@@ -65,6 +79,18 @@ def complete(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         (["cancel", "cd", "prepare", "loop["], ["loop[1].train"]),
         (["logs", "ab000001", ""], []),
         (["show", "zz"], []),
+        (["run", "nightly.py", "--set", ""], ["epochs=5", "data=", "rate=0.1"]),
+        (["run", "nightly.py:retrain", "--set", "r"], ["rate=0.1"]),
+        (["check", "job.yml", "--set", ""], ["epochs=5", "data="]),
+        (["run", "prepare_images", "--set", "see"], ["seed=0"]),
+        (["rerun", "ab000001", "--set", ""], ["epochs=3"]),
+        (["run", "broken.py", "--set", ""], []),
+        (["run", "register_m"], ["register_model"]),
+        (["run", "nigh"], []),
+        (["launch", "--size", "ND96asr"], ["ND96asr_v4"]),
+        (["submit", "nightly.py", "--size", "train=Standard_ND96asr"], ["train=Standard_ND96asr_v4"]),
+        (["why", "missing-pa"], ["missing-package"]),
+        (["why", "cd"], ["cd000002"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )

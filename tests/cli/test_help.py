@@ -55,6 +55,7 @@ def test_help_imports_neither_commands_nor_rich(tmp_path: Path) -> None:
     assert "typer" in imported
     assert sorted(name for name in imported if name.startswith(("rich", "allranks."))) == [
         "allranks.cli",
+        "allranks.cli.command",
         "allranks.cli.lazy_group",
         "allranks.cli.main",
         "allranks.cli.streams",
@@ -77,11 +78,65 @@ def groups(group: Any, name: str = "allranks") -> Iterator[tuple[str, Any]]:
 
 @pytest.mark.parametrize(("name", "group"), list(groups(get_command(app))))
 def test_a_groups_help_says_of_a_command_what_that_says_first(name: str, group: Any, tmp_path: Path) -> None:
-    listed = called(*name.split()[1:], "--help", folder=tmp_path).out.partition("Commands:")[2]
+    listed = called(*name.split()[1:], "--help", folder=tmp_path).out.partition("Show this message and exit.")[2]
     # A text that is too long for the column continues on the next line, below its beginning.
     lines = re.sub(r"\n {3,}", " ", listed).splitlines()
-    found = dict(line.split(maxsplit=1) for line in lines if line.strip())
+    found = dict(line.split(maxsplit=1) for line in lines if line.startswith("  "))
     assert found == {each: group.get_command(None, each).help.splitlines()[0] for each in group.list_commands(None)}
+
+
+def commands(group: Any) -> Iterator[Any]:
+    for each in group.list_commands(None):
+        command = group.get_command(None, each)
+        yield from commands(command) if isinstance(command, TyperGroup) else [command]
+
+
+def test_the_help_of_a_command_lists_at_most_ten_options_and_help_all_the_others(tmp_path: Path) -> None:
+    for command in commands(get_command(app)):
+        context = command.context_class(command, help_option_names=["--help", "-h"])
+        options = [each for each in command.get_params(context) if each.param_type_name == "option" and not each.hidden]
+        shown = re.findall(r"^  (-.*?)(?:  |$)", command.get_help(context).partition("Options:\n")[2], re.MULTILINE)
+        more = [line for line in shown if line == "--help-all"]
+        assert len(shown) - len(more) == min(len(options), 11)
+        assert bool(more) is (len(options) > 11)
+    listed = called("run", "--help-all", folder=tmp_path).out
+    assert "--start-timeout" in listed
+    assert "--help-all" not in listed
+
+
+@pytest.mark.parametrize(
+    ("word", "command"),
+    [
+        ("list", "allranks runs"),
+        ("lst", "allranks runs"),
+        ("status", "allranks show"),
+        ("ps", "allranks runs --status Running"),
+        ("stop", "allranks cancel RUN"),
+        ("opne", "allranks show --open"),
+        ("ui", "allranks runs --page --open"),
+    ],
+)
+def test_a_word_of_other_tools_is_answered_with_the_command_in_one_line(
+    word: str, command: str, tmp_path: Path
+) -> None:
+    done = called(word, folder=tmp_path)
+    (line,) = done.err.splitlines()
+    assert (done.code, f": {command}." in line) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "fix"),
+    [
+        (["run", "x.py", "--set", "a", "1"], "--set a=1"),
+        (["submit", "x.py", "--set", "a", "1"], "--set a=1"),
+        (["launch", "--env", "a", "1", "train.py"], "--env a=1"),
+        (["run", "--set", "a", "x.py"], "--set a=VALUE"),
+    ],
+)
+def test_a_space_in_place_of_the_sign_between_name_and_value(words: list[str], fix: str, tmp_path: Path) -> None:
+    (tmp_path / "x.py").touch()
+    done = called(*words, folder=tmp_path)
+    assert (done.code, done.err.splitlines()[-1].split(maxsplit=1)) == (2, ["fix", fix])
 
 
 def test_a_mistyped_command_is_told_what_was_probably_meant(tmp_path: Path) -> None:

@@ -39,6 +39,9 @@ def test_a_package_that_no_interpreter_has_is_named_once_for_all_steps(tmp_path:
         ("apt-get install julia && julia train.jl", ""),
         ("echo julia", ""),
         ("no-such-program", ""),
+        ("/opt/none/torchrun --nproc-per-node 2 train.py", "no program /opt/none/torchrun"),
+        ("/opt/none/python -m torch.distributed.run train.py", "no program /opt/none/python"),
+        ("deepspeed train.py", "no program deepspeed"),
     ],
 )
 def test_a_program_that_this_machine_lacks(
@@ -172,7 +175,7 @@ def test_why_a_module_is_not_found(tmp_path: Path, name: str, said: str, expecte
         ("import json, numpy, allranks\n", {}),
         ("def f():\n    import no_such_package\n", {}),
         ("import no_such_package\n", {"command": "pip install no-such-package && python train.py"}),
-        ("import no_such_package\n", {"command": "/opt/other/bin/python train.py"}),
+        ("import no_such_package\n", {"command": f"{Path(sys.executable).resolve()} train.py"}),
         ("import no_such_package\n", {"environment_variables": {"PYTHONPATH": "lib"}}),
         ("import sys\nsys.path.append('/opt/modules')\nimport no_such_package\n", {}),
     ],

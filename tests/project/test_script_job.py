@@ -59,6 +59,7 @@ TORCHRUN = "torchrun --nnodes 2 --node-rank $NODE_RANK --nproc-per-node 4 --mast
         ),
         ("mpirun -n 8 -N 4 python train.py", {"layout": "2x4"}, 2, Mpi(4), "python train.py"),
         ("mpirun -n 8 train.py", {}, 1, Mpi(8), "python train.py"),
+        ("train.py", {"layout": "4"}, 1, PyTorch(4), "python train.py"),
     ],
 )
 def test_a_script_becomes_a_command(
@@ -124,7 +125,7 @@ def test_the_environment(folder: Path) -> None:
     [
         ("trian.py", {}, r"there is no such file[^~]*did you mean train\.py"),
         ("src", {}, "it is a folder"),
-        ("train.py", {"layout": "2"}, "-j 2: it is not a layout"),
+        ("train.py", {"layout": "x2"}, "-j x2: it is not a layout"),
         ("train.py", {"layout": "0x4"}, "-j 0x4: it is not a layout"),
         ("train.py", {"layout": "2x4 "}, "it is not a layout"),
         ("train.py", {"distribution": "torch"}, "--distribution torch: it is unknown"),

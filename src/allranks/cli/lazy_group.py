@@ -4,19 +4,20 @@
 line takes 0.19 s, and 0.30 s with all that the command imports.
 """
 
-import functools
-from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
-from inspect import Parameter, signature
-from typing import Any, cast, get_type_hints
+from types import MappingProxyType
+from typing import Any, cast
 
 import typer
+from typer._click.exceptions import UsageError
 from typer._click.shell_completion import CompletionItem
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from allranks import packages
+from allranks.cli.command import build, leave_as_written, without_help
 from allranks.deferred_imports import DeferredImports
 
 _ROOMS = (
@@ -26,14 +27,14 @@ _ROOMS = (
 _COMPLETION_DEFERS = ("rich", *(f"allranks.{name}" for name in _ROOMS.split()))
 """Modules that commands import at the top, and that the completion of their options does not use."""
 
-AS_AZURE = "--as-azure"
-
 
 def lazy_group(
     package: str,
     summaries: Mapping[str, str],
     help: str,
     *,
+    sections: Mapping[str, Mapping[str, str]] | None = None,
+    hints: Mapping[str, str] = MappingProxyType({}),
     add_completion: bool = False,
     default: str = "",
     has_packages: bool = False,
@@ -44,13 +45,18 @@ def lazy_group(
     Python builtin ends with an underscore. SETTINGS in a module are settings of the command's context.
 
     summaries:      the line of each command in the group's help, in the order of that help
+    sections:       the headings of that help, each with the lines of its commands; None: one for all
+    hints:          a line about the right command, by words that are no commands
     default:        the command to run if the first word is not a command; "": none
     add_completion: whether the group has the options that install shell completion
     has_packages:   whether packages beside this one add commands to the group
     """
 
-    def all_summaries() -> Mapping[str, str]:
-        return {**summaries, **packages.summaries()} if has_packages else summaries
+    def all_sections() -> Mapping[str, Mapping[str, str]]:
+        found = {heading: dict(lines) for heading, lines in (sections or {"Commands": summaries}).items()}
+        for name, line in packages.summaries().items() if has_packages else ():
+            found.setdefault(packages.section(name), {})[name] = line
+        return found
 
     class Group(TyperGroup):
         def __init__(self, **settings: Any) -> None:
@@ -64,21 +70,33 @@ def lazy_group(
             return _command_of_package(ctx, cmd_name) if has_packages else None
 
         def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
-            return list(all_summaries())
+            return [name for lines in all_sections().values() for name in lines]
+
+        def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+            try:
+                return super().resolve_command(ctx, args)
+            except UsageError:
+                near = get_close_matches(args[0], [*hints, *self.list_commands(ctx)], n=1)
+                if near and near[0] in hints:
+                    raise UsageError(f"No such command {args[0]!r}. {hints[near[0]]}") from None
+                raise
 
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-            _leave_as_written(self, ctx)
+            leave_as_written(self, ctx)
             if default and args[:1] not in ([name] for name in (*self.commands, "--help", "-h")):
                 args = [default, *args]
             return super().parse_args(ctx, args)
 
         def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
             names = [CompletionItem(name) for name in self.list_commands(ctx) if name.startswith(incomplete)]
-            return [*names, *_without_help(super(TyperGroup, self).shell_complete(ctx, incomplete))]
+            return [*names, *without_help(super(TyperGroup, self).shell_complete(ctx, incomplete))]
 
         def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-            with formatter.section("Commands"):
-                formatter.write_dl(list(all_summaries().items()))
+            found = all_sections()
+            width = max(len(name) for lines in found.values() for name in lines)
+            for heading, lines in found.items():
+                with formatter.section(heading):
+                    formatter.write_dl([(name.ljust(width), line) for name, line in lines.items()])
 
         def invoke(self, ctx: Any) -> Any:
             try:
@@ -117,46 +135,13 @@ def _with_value(error: typer.BadParameter) -> str:
     return f"found {value!r}, expected {expected}" if expected else str(error.message)
 
 
-class _Command(TyperCommand):
-    """A command that completes its options without their help."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        _leave_as_written(self, ctx)
-        ctx.allow_interspersed_args &= AS_AZURE not in args  # options after a script belong to the script
-        return super().parse_args(ctx, args)
-
-    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        return _without_help(super().shell_complete(ctx, incomplete))
-
-
-class _AsWritten:
-    """Leave the values of parameters unchanged."""
-
-    def coerce(self, value: Any, **_: Any) -> Any:
-        return value
-
-
-def _leave_as_written(command: Any, ctx: Any) -> None:
-    """During completion, do not convert words: typer would import pydantic, which takes 0.1 s."""
-    if ctx.resilient_parsing:
-        for parameter in command.get_params(ctx):
-            parameter._runtime_param = _AsWritten()
-
-
-def _without_help(items: list[Any]) -> list[Any]:
-    """Return the items without their help, for which typer would import Rich, which takes 0.1 s."""
-    for item in items:
-        item.help = None
-    return items
-
-
 def _command(package: str, name: str) -> Any:
     module = import_module(package)
     if hasattr(module, "__path__"):
         module = import_module(f"{package}.{name}")
         if hasattr(module, "app"):
             return get_command(module.app)
-    return _build(name, getattr(module, f"{name}_", None) or getattr(module, name), module)
+    return build(name, getattr(module, f"{name}_", None) or getattr(module, name), module)
 
 
 def _command_of_package(ctx: Any, name: str) -> Any:
@@ -165,41 +150,4 @@ def _command_of_package(ctx: Any, name: str) -> Any:
         found = packages.command(name)
     except packages.PackageError as error:
         ctx.fail(str(error))
-    return found and _build(name, found)
-
-
-def _build(name: str, found: Any, module: object = None) -> Any:
-    """Return the command for an application, or for a function and the settings in its module."""
-    if isinstance(found, typer.Typer):
-        return get_command(found)
-    single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    single.command(name, cls=_Command, context_settings=getattr(module, "SETTINGS", None))(_expanded(found))
-    return get_command(single)
-
-
-def _expanded(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command in which each group of options is replaced by its options."""
-    hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-    if not groups:
-        return command
-
-    @functools.wraps(command)
-    def with_groups(**values: Any) -> None:
-        for name, group in groups.items():
-            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
-        command(**values)
-
-    parameters = []
-    for name, parameter in signature(command).parameters.items():
-        if name not in groups:
-            parameters.append(parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY))
-            continue
-        types = get_type_hints(groups[name], include_extras=True)
-        parameters += [
-            Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name])
-            for field in fields(groups[name])
-        ]
-    with_groups.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
-    with_groups.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return with_groups
+    return found and build(name, found)

@@ -14,31 +14,55 @@ from allranks.errors import InputError, Problem
 from allranks.local import stop_signals
 from allranks.version import __version__
 
-app = lazy_group(
-    "allranks.cli.commands",
-    {
-        "init": "Create a small project that runs at once.",
+_SECTIONS = {
+    "Run": {
         "run": "Run a pipeline, or a single component, on this machine.",
         "launch": "Run a script on this machine as Azure ML would.",
         "resume": "Resume a run that did not finish.",
         "rerun": "Run the pipeline of a run again, as a new run.",
-        "submit": "Submit a pipeline to Azure ML.",
         "cancel": "End a run, or steps of it, here or on Azure ML.",
-        "clean": "Remove old runs and files that no run needs.",
+        "schedules": "Run pipelines on a schedule, on this machine or on Azure ML.",
+    },
+    "Look": {
         "runs": "List the runs of this workspace, the newest first.",
         "show": "Show a run: steps, metrics, outputs, and failures.",
         "diff": "Compare two runs: what their steps depend on, and their results.",
         "logs": "Print the logs of the ranks of a run, or of the engine, or pack them for an issue.",
         "why": "Say why a run has failed: the rank that failed first, its exception, what followed, and what to do.",
+    },
+    "Author": {
+        "init": "Create a small project that runs at once.",
         "check": "Check a pipeline, job, component or schedule without running it.",
         "components": "List and describe components, copy those of the library, and write new ones.",
-        "register": "Register components for Azure ML's designer.",
-        "doctor": "List the stacks on this machine, or show the Azure sizes and their hardware.",
         "environments": "List, check, build and verify the environments of a project.",
-        "schedules": "Run pipelines on a schedule, on this machine or on Azure ML.",
     },
+    "Azure": {
+        "submit": "Submit a pipeline to Azure ML.",
+        "register": "Register components for Azure ML's designer.",
+    },
+    "Machine": {
+        "doctor": "List the stacks on this machine, or show the Azure sizes and their hardware.",
+        "clean": "Remove old runs and files that no run needs.",
+    },
+}
+_HINTS = {
+    **dict.fromkeys(("list", "ls"), "Runs: allranks runs. Components: allranks components."),
+    "status": "The state of the latest run: allranks show.",
+    "ps": "The runs that are running: allranks runs --status Running.",
+    **dict.fromkeys(("stop", "kill"), "To end a run: allranks cancel RUN."),
+    "open": "To open the page of the latest run: allranks show --open.",
+    **dict.fromkeys(("ui", "dashboard"), "To open a page of all runs: allranks runs --page --open."),
+    "explain": "To explain the code of a message: allranks why CODE.",
+    "help": "The commands: allranks --help. Options of one: allranks COMMAND --help.",
+}
+
+app = lazy_group(
+    "allranks.cli.commands",
+    {name: line for lines in _SECTIONS.values() for name, line in lines.items()},
     help="Run Azure ML pipelines for distributed training on this machine, with real processes on emulated instances, "
     "and submit the same pipelines to Azure ML.",
+    sections=_SECTIONS,
+    hints=_HINTS,
     add_completion=True,
     has_packages=True,
 )

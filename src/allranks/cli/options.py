@@ -15,7 +15,8 @@ import typer
 from allranks import packages
 from allranks.azure.workspace import WorkspaceOptions
 from allranks.catalog import shipped_folder
-from allranks.cli.completion import complete_runs, complete_steps
+from allranks.cli.command import RARE
+from allranks.cli.completion import complete_components, complete_inputs, complete_runs, complete_steps
 from allranks.errors import InputError, Problem
 from allranks.local.data import samples
 
@@ -24,9 +25,14 @@ if TYPE_CHECKING:
     from allranks.local.selection import Selection
 
 
-def option(names: str, help: str, metavar: str | None = None, **settings: Any) -> Any:
-    """Return an option. Its help states the default unless that is obvious. names: separated by spaces"""
-    return typer.Option(*names.split(), help=" ".join(help.split()), metavar=metavar, show_default=False, **settings)
+def option(names: str, help: str, metavar: str | None = None, *, rare: bool = False, **settings: Any) -> Any:
+    """Return an option. Its help states the default unless that is obvious.
+
+    names: separated by spaces
+    rare:  whether a command with many options lists it only with --help-all
+    """
+    settings = {"metavar": metavar, "show_default": False, "rich_help_panel": RARE if rare else None} | settings
+    return typer.Option(*names.split(), help=" ".join(help.split()), **settings)
 
 
 def argument(metavar: str, help: str, **settings: Any) -> Any:
@@ -53,7 +59,7 @@ def _faults(texts: list[str] | None) -> list[str] | None:
 
 FolderOption: TypeAlias = Annotated[
     Path | None,
-    option("--folder", "Folder for runs and results. Default: .allranks in this folder or a parent.", "DIR"),
+    option("--folder", "Folder for runs and results. Default: .allranks in this folder or a parent.", "DIR", rare=True),
 ]
 JsonOption: TypeAlias = Annotated[bool, option("--json", "Print JSON.")]
 YesOption: TypeAlias = Annotated[bool, option("--yes -y", "Do it without asking.")]
@@ -78,10 +84,12 @@ FileArgument: TypeAlias = Annotated[
     argument(
         "FILE[:NAME]",
         "Python file, notebook, or YAML with a pipeline or job. NAME: a job's variable or a pipeline function.",
+        autocompletion=complete_components,
     ),
 ]
 SetOption: TypeAlias = Annotated[
-    list[str] | None, option("--set", "Set an input of the pipeline. May be repeated.", "NAME=VALUE")
+    list[str] | None,
+    option("--set", "Set an input of the pipeline. May be repeated.", "NAME=VALUE", autocompletion=complete_inputs),
 ]
 StandInOption: TypeAlias = Annotated[
     list[str] | None,
@@ -89,18 +97,22 @@ StandInOption: TypeAlias = Annotated[
         "--stand-in",
         "Do not run this step; its outputs are in the folder, an entry for each, or the folder is its only output.",
         "STEP=FOLDER",
+        rare=True,
     ),
 ]
 LayoutOption: TypeAlias = Annotated[
     str,
     option(
-        "--layout -j", "For a single component: N instances with M processes each. Default: those of its spec.", "NxM"
+        "--layout -j",
+        "For a single component: N instances with M processes each, or M on one. Default: those of its spec.",
+        "NxM|M",
     ),
 ]
 InstancesOption: TypeAlias = Annotated[
     Literal["auto", "rack", "loopback"],
     typer.Option(
         "--instances",
+        rich_help_panel=RARE,
         help="rack: Linux namespaces; each instance has its own network, hostname and /tmp. "
         "loopback: addresses on 127.0.0.0/8. auto: rack if this machine supports it.",
     ),
@@ -125,16 +137,22 @@ RetriesOption: TypeAlias = Annotated[
     int,
     typer.Option(
         "--retries",
+        rich_help_panel=RARE,
         min=0,
         help="How many times a failed step is retried. allranks.yaml may have other numbers for steps.",
     ),
 ]
 StreamedRankOption: TypeAlias = Annotated[
-    str, option("--rank", "Rank whose output is printed, or all for that of every rank.", "N|all")
+    str, option("--rank", "Rank whose output is printed, or all for that of every rank.", "N|all", rare=True)
 ]
 SlotsOption: TypeAlias = Annotated[
     int | None,
-    option("--slots", "How many ranks may run at once; a larger step runs alone. Default: the number of cores.", min=1),
+    option(
+        "--slots",
+        "How many ranks may run at once; a larger step runs alone. Default: the number of cores.",
+        rare=True,
+        min=1,
+    ),
 ]
 GpusOption: TypeAlias = Annotated[
     str,
@@ -146,7 +164,8 @@ GpusOption: TypeAlias = Annotated[
     ),
 ]
 TrackOption: TypeAlias = Annotated[
-    bool, typer.Option("--track/--no-track", help="Create an MLflow run for each step that runs Python.")
+    bool,
+    option("--track/--no-track", "Create an MLflow run for each step that runs Python.", rare=True, show_default=True),
 ]
 SampleOption: TypeAlias = Annotated[
     str,
@@ -155,6 +174,7 @@ SampleOption: TypeAlias = Annotated[
         "Run on a part of each folder and table of the inputs, evenly spaced: 1%, or 1000 files or rows. The same data "
         "gives the same part.",
         "N%|N",
+        rare=True,
         callback=_sample,
     ),
 ]
@@ -165,6 +185,7 @@ FaultOption: TypeAlias = Annotated[
         "Inject a fault, once in the run: KIND:KEY=VALUE,..., such as kill:rank=3,step=9 or evict:instance=1,after=9s. "
         "May be repeated. Needs the package allranks-lab, whose docs/fault-injection.md lists the kinds.",
         "FAULT",
+        rare=True,
         callback=_faults,
     ),
 ]
@@ -172,7 +193,10 @@ ForceOption: TypeAlias = Annotated[
     bool, option("--force-rerun", "Run every step, even if an earlier result could be reused.")
 ]
 VerboseOption: TypeAlias = Annotated[
-    bool, option("--verbose -v", "Log everything that the engine does, as ALLRANKS_LOG=debug, and print it to stderr.")
+    bool,
+    option(
+        "--verbose -v", "Log everything that the engine does, as ALLRANKS_LOG=debug, and print it to stderr.", rare=True
+    ),
 ]
 LatestCodeOption: TypeAlias = Annotated[
     bool,
@@ -215,7 +239,10 @@ class AzureOptions(WorkspaceOptions):
     config: Annotated[
         Path | None,
         option(
-            "--config", "A workspace's config.json. Default: the one in .azureml/ in this folder or a parent.", "PATH"
+            "--config",
+            "A workspace's config.json. Default: the one in .azureml/ in this folder or a parent.",
+            "PATH",
+            rare=True,
         ),
     ] = None
 
@@ -232,13 +259,16 @@ class RunOptions:
     cold: Annotated[
         bool,
         option(
-            "--cold", "Start every rank as a new process, instead of forking it from one with the imported packages."
+            "--cold",
+            "Start every rank as a new process, instead of forking it from one with the imported packages.",
+            rare=True,
         ),
     ] = False
     start_timeout: Annotated[
         float,
         typer.Option(
             "--start-timeout",
+            rich_help_panel=RARE,
             metavar="SECONDS",
             min=0.1,
             help="How long an emulated instance may take to start its processes. The step then fails and names it.",
@@ -248,6 +278,7 @@ class RunOptions:
         float,
         typer.Option(
             "--stall",
+            rich_help_panel=RARE,
             metavar="SECONDS",
             min=0,
             help="How long the ranks of a step may make no progress while some wait in a collective. The step then "
@@ -255,7 +286,10 @@ class RunOptions:
         ),
     ] = 300.0
     offline: Annotated[
-        bool, option("--offline", "Use no network: data comes from the cache, and instances reach only each other.")
+        bool,
+        option(
+            "--offline", "Use no network: data comes from the cache, and instances reach only each other.", rare=True
+        ),
     ] = False
     faults: FaultOption = None
     verbose: VerboseOption = False
@@ -286,7 +320,7 @@ class SelectionOptions:
         list[str] | None, option("--only", "Run only this step; reuse what it needs. May be repeated.", "STEP")
     ] = None
     until: Annotated[
-        list[str] | None, option("--until", "Run only this step and what it needs. May be repeated.", "STEP")
+        list[str] | None, option("--until", "Run only this step and what it needs. May be repeated.", "STEP", rare=True)
     ] = None
 
     def selection(self) -> Selection:

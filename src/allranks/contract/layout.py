@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from allranks.errors import InputError, Problem
 
-EXAMPLE = "INSTANCESxPROCESSES, such as 2x4"
+EXAMPLE = "INSTANCESxPROCESSES, such as 2x4; 4 means 1x4"
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,14 @@ class Layout:
 
 
 def parse(text: str, option: str) -> Layout:
-    """Return the layout of a text such as 2x4. option: the option that has the text, for the message
+    """Return the layout of a text: 2x4, or 4 for 1x4. option: the option that has the text, for the message
 
     Raise InputError for any other text.
     """
-    match = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)
+    match = re.fullmatch(r"(?:([1-9]\d*)x)?([1-9]\d*)", text)
     if match is None:
         raise InputError(Problem(f"{option} {text}", "it is not a layout", EXAMPLE))
-    return Layout(int(match[1]), int(match[2]))
+    return Layout(int(match[1] or 1), int(match[2]))
 
 
 def at_least_one(counts: Mapping[str, int]) -> tuple[Problem, ...]:

@@ -148,16 +148,26 @@ def _missing_programs(plan: Plan) -> Iterator[Problem]:
     may install it."""
     for path, step in steps(plan.graph):
         python = interpreters.find(step.environment, plan.source)
-        simple = simple_commands(step.command) if _MAY_START.search(step.command) and not rootfs.of(python) else ()
+        if rootfs.of(python):
+            continue
+        simple = simple_commands(step.command) if _MAY_START.search(step.command) else ()
         names = {each.program for each in simple}
         search_path = rank_environment.search_path(os.environ, python)
-        for name in sorted(names & _PROGRAMS.keys() if names.isdisjoint(CHANGES) else ()):
-            # What accelerate starts is a module, which is reported as such.
-            if shutil.which(name, path=search_path) is None and not any(
-                each.program == name for each in starts(step.command)
-            ):
+        fixes = {
+            name: _PROGRAMS[name] for name in sorted(names & _PROGRAMS.keys() if names.isdisjoint(CHANGES) else ())
+        }
+        for start in starts(step.command):
+            # The missing module of a launcher such as accelerate is reported as such.
+            fixes.pop(start.program, None)
+            package = start.module.partition(".")[0]
+            if os.path.isabs(start.program):
+                fixes[start.program] = f"use the one of the step's environment: {os.path.basename(start.program)}"
+            elif package and not start.program.startswith("python") and not missing_modules.missing(python, [package]):
+                fixes[start.program] = missing_modules.install(package, python)
+        for name, fix in fixes.items():
+            if shutil.which(name, path=search_path) is None:
                 found = f"no program {name}, which the command starts"
-                yield Problem(f"{WHERE}, for step {path}{step.at}", found, "", _PROGRAMS[name], code="missing-program")
+                yield Problem(f"{WHERE}, for step {path}{step.at}", found, "", fix, code="missing-program")
 
 
 def _programs(plan: Plan) -> Iterator[_StepProgram]:

@@ -171,7 +171,8 @@ def _located(script: str, code: Path | None) -> tuple[Path, Path]:
             raise InputError(Problem(f"--code {code}", "there is no such folder", "a folder with the script"))
         inside = Path(os.path.abspath(path)).is_relative_to(os.path.abspath(code)) and path.exists()
         path = path if inside else code / path
-    require_file(path, "a script", (".py", ".sh"))
+    what = "a script" if path.suffix else f"a script, or a launcher in front of one: {', '.join(launchers.LAUNCHERS)}"
+    require_file(path, what, (".py", ".sh"))
     path, folder = (Path(os.path.abspath(each)) for each in (path, code or path.parent))
     if not path.is_relative_to(folder):
         raise InputError(Problem(f"--code {code}", f"it does not contain {shown(path)}", "a folder with the script"))

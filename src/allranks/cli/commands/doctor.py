@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from allranks.cli.completion import complete_sizes
 from allranks.cli.console import console, to_json, warnings_text
 from allranks.cli.options import JsonOption, argument, option
 from allranks.cli.views import print_whole, table_of
@@ -29,7 +30,12 @@ from allranks.text import NOTHING, count
 
 def doctor(
     size: Annotated[
-        str | None, argument("SIZE", "Azure size to describe instead of this machine, with or without Standard_.")
+        str | None,
+        argument(
+            "SIZE",
+            "Azure size to describe instead of this machine, with or without Standard_.",
+            autocompletion=complete_sizes,
+        ),
     ] = None,
     sizes: Annotated[
         bool, option("--sizes", "List the Azure sizes with GPUs and their hardware, instead of this machine.")

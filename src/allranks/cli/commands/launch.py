@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
+from allranks.cli.completion import complete_sizes
 from allranks.cli.console import errors, print_result
 from allranks.cli.execute import execute_job
 from allranks.cli.options import (
@@ -27,8 +28,8 @@ SETTINGS = {"allow_interspersed_args": False}
 
 _COMMAND = """The script and its own arguments, even if they look like options of this command. A launcher may be in
 front: torchrun, accelerate launch, deepspeed, mpirun."""
-_LAYOUT = """N instances with M processes each. Default: the launcher's, or 1 instance with a process for each GPU
-of the size."""
+_LAYOUT = """N instances with M processes each, or M on one. Default: the launcher's, or 1 instance with a process for
+each GPU of the size."""
 _DISTRIBUTION = "How the processes start. Default: the launcher's, or pytorch."
 _INPUT = """Folder or file of data. Its path replaces {NAME} in the script's arguments, else it is added as --NAME PATH,
 unless the script reads AZURE_ML_INPUT_NAME. May be repeated."""
@@ -42,24 +43,27 @@ _EMIT = "Write the job for Azure ML as YAML, without running it."
 # Over 60 lines: its options are half of it.
 def launch(
     command: Annotated[list[str] | None, argument("SCRIPT [ARGUMENT]", _COMMAND)] = None,
-    layout: Annotated[str, option("--layout -j", _LAYOUT, "NxM")] = "",
+    layout: Annotated[str, option("--layout -j", _LAYOUT, "NxM|M")] = "",
     distribution: Annotated[
-        str, option("--distribution", _DISTRIBUTION, "pytorch|mpi|torchrun|accelerate|deepspeed|tensorflow|ray")
+        str,
+        option("--distribution", _DISTRIBUTION, "pytorch|mpi|torchrun|accelerate|deepspeed|tensorflow|ray", rare=True),
     ] = "",
     inputs: Annotated[list[str] | None, option("--input", _INPUT, "NAME=PATH")] = None,
     outputs: Annotated[list[str] | None, option("--output", _OUTPUT, "NAME")] = None,
     variables: Annotated[
         list[str] | None, option("--env", "Set a variable of the ranks. May be repeated.", "NAME=VALUE")
     ] = None,
-    code: Annotated[Path | None, option("--code", _CODE, "DIR")] = None,
-    size: Annotated[str, option("--size", "Azure size, such as ND96asr_v4.", "SIZE")] = "",
+    code: Annotated[Path | None, option("--code", _CODE, "DIR", rare=True)] = None,
+    size: Annotated[
+        str, option("--size", "Azure size, such as ND96asr_v4.", "SIZE", autocompletion=complete_sizes)
+    ] = "",
     environment: Annotated[str, option("--environment", _ENVIRONMENT, "azureml:...|FILE|NAME")] = "",
     emit: Annotated[Path | None, option("--emit", _EMIT, "FILE")] = None,
     sample: SampleOption = "",
     dry_run: DryRunOption = False,
     *,
     rank: StreamedRankOption = "0",
-    quiet: Annotated[bool, option("--quiet", "Do not print what the script prints.")] = False,
+    quiet: Annotated[bool, option("--quiet", "Do not print what the script prints.", rare=True)] = False,
     execution: RunOptions,
     folder: FolderOption = None,
     json: JsonOption = False,

@@ -9,8 +9,8 @@ import typer
 
 from allranks import packages
 from allranks.catalog.find import run_target
+from allranks.cli.command import AS_AZURE
 from allranks.cli.execute import execute_job
-from allranks.cli.lazy_group import AS_AZURE
 from allranks.cli.options import (
     DryRunOption,
     EnvironmentOption,
@@ -59,7 +59,7 @@ def run(
     execution: RunOptions,
     folder: FolderOption = None,
     json: JsonOption = False,
-    as_azure: Annotated[bool, option(AS_AZURE, _AS_AZURE)] = False,
+    as_azure: Annotated[bool, option(AS_AZURE, _AS_AZURE, rare=True)] = False,
 ) -> None:
     """Run a pipeline, or a single component, on this machine.
 

@@ -19,6 +19,7 @@ from allranks.azure.watch import watch
 from allranks.azure.workspace import NO_WORKSPACE, WorkspaceOptions, connect, resolve, with_placeholders
 from allranks.checks import Findings
 from allranks.checks.plan import findings
+from allranks.cli.completion import complete_sizes
 from allranks.cli.console import console, errors, print_warnings, to_json
 from allranks.cli.options import AzureOptions, ComputeOption, FileArgument, FolderOption, JsonOption, SetOption, option
 from allranks.cli.values import settings_of
@@ -40,11 +41,18 @@ def submit(
     compute: ComputeOption = "",
     size: Annotated[
         list[str] | None,
-        option("--size", "Run serverless on this Azure size: every step, or one step. May be repeated.", "[STEP=]SIZE"),
+        option(
+            "--size",
+            "Run serverless on this Azure size: every step, or one step. May be repeated.",
+            "[STEP=]SIZE",
+            autocompletion=complete_sizes,
+        ),
     ] = None,
     experiment: Annotated[str, option("--experiment", "Name of the experiment.", "NAME")] = "",
-    tag: Annotated[list[str] | None, option("--tag", "Tag of the run. May be repeated.", "KEY=VALUE")] = None,
-    display_name: Annotated[str, option("--display-name", "Name of the run in the studio.", "TEXT")] = "",
+    tag: Annotated[
+        list[str] | None, option("--tag", "Tag of the run. May be repeated.", "KEY=VALUE", rare=True)
+    ] = None,
+    display_name: Annotated[str, option("--display-name", "Name of the run in the studio.", "TEXT", rare=True)] = "",
     stream: Annotated[bool, typer.Option("--stream/--no-stream", help="Watch the run until it ends.")] = True,
     dry_run: Annotated[
         bool,

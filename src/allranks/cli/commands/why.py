@@ -1,7 +1,7 @@
 """`allranks why`: say why a run or a downloaded job has failed, or explain the code of a message."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from allranks.azure.watch import finder
-from allranks.cli.completion import complete_runs
+from allranks.cli.completion import complete_runs, silent
 from allranks.cli.console import console, errors, plain, print_result, to_json
 from allranks.cli.options import FolderOption, JsonOption, StepArgument, option
 from allranks.cli.views.summary import explained
@@ -25,6 +25,13 @@ _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 _CODE = re.compile(r"[a-z]+(-[a-z0-9]+)*")
 
 
+@silent
+def _complete(ctx: typer.Context, incomplete: str) -> Iterator[str]:
+    """Propose runs, and the codes that begin with the word."""
+    yield from complete_runs(ctx, incomplete)
+    yield from explanations() if incomplete else ()
+
+
 def why(
     identity: Annotated[
         str,
@@ -32,7 +39,7 @@ def why(
             metavar="RUN|FOLDER|CODE",
             help="A run as of `allranks show`; a folder with logs that were downloaded from Azure ML; or the code or "
             "the rule in a message, such as missing-package.",
-            autocompletion=complete_runs,
+            autocompletion=_complete,
         ),
     ] = "latest",
     step: StepArgument = None,

@@ -1,0 +1,148 @@
+"""A command made of a function: groups of options, a short help, and completion that imports little."""
+
+import functools
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
+from inspect import Parameter, signature
+from typing import Annotated, Any, get_type_hints
+
+import typer
+from typer._click.exceptions import UsageError
+from typer.core import TyperCommand
+from typer.main import get_command
+
+from allranks.errors import InputError, Problem
+
+AS_AZURE = "--as-azure"
+
+RARE = "rare"
+"""The panel of options that come last in the choice of the MOST options that --help lists."""
+
+MOST = 10
+"""Maximum number of options that --help lists, apart from itself. --help-all lists the others too."""
+
+
+def build(name: str, found: Any, module: object = None) -> Any:
+    """Return the command for an application, or for a function and the settings in its module."""
+    if isinstance(found, typer.Typer):
+        return get_command(found)
+    single = typer.Typer(add_completion=False, rich_markup_mode=None)
+    single.command(name, cls=_Command, context_settings=getattr(module, "SETTINGS", None))(_expanded(found))
+    return get_command(single)
+
+
+class _Command(TyperCommand):
+    """A command with a short help, which completes its options without their help."""
+
+    lists_all = False
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        leave_as_written(self, ctx)
+        ctx.allow_interspersed_args &= AS_AZURE not in args  # options after a script belong to the script
+        words = list(args)
+        with_value = [name for each in self.params if not getattr(each, "is_flag", True) for name in each.opts]
+        if ctx.resilient_parsing and args and args[-1] in with_value:
+            args = args[:-1]  # the parser would skip the arguments because the value is missing
+        try:
+            rest = super().parse_args(ctx, args)
+        except UsageError:
+            self._check_pairs(ctx, words)
+            raise
+        self._check_pairs(ctx, words)
+        return rest
+
+    def _check_pairs(self, ctx: Any, words: Sequence[str]) -> None:
+        """Raise InputError if a space stands in place of the = of an option such as --set NAME=VALUE."""
+        for parameter in () if ctx.resilient_parsing else self.params:
+            form, pairs = parameter.metavar or "", ctx.params.get(parameter.name)
+            for name in (pairs or ()) if re.fullmatch(r"\w+=\w+", form) else ():
+                value = "".join(words[words.index(name) + 1 :][:1]) if "=" not in name and name in words else ""
+                if value and not value.startswith("-"):
+                    option = parameter.opts[-1]
+                    fix = f"{option} {name}={'VALUE' if os.path.exists(value) else value}"
+                    raise InputError(Problem(f"{option} {name}", f"{name} has no value", form, fix))
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        every: list[Any] = self.get_params(ctx)
+        parameters = [each for each in every if not each.hidden]
+        options = [each for each in parameters if each.param_type_name == "option"]
+        arguments = [each.get_help_record(ctx) for each in parameters if each not in options]
+        *others, own = options
+        chosen = sorted(others, key=lambda each: each.rich_help_panel == RARE)[: None if self.lists_all else MOST]
+        records = [each.get_help_record(ctx) for each in (*(each for each in others if each in chosen), own)]
+        if len(chosen) < len(others):
+            records.append(("--help-all", f"Show {len(others) - len(chosen)} more options, and exit."))
+        if arguments:
+            with formatter.section("Arguments"):
+                # The type of an argument is in its name.
+                formatter.write_dl([(re.sub(r" <[^>]+>$", "", name), text) for name, text in arguments])
+        with formatter.section("Options"):
+            formatter.write_dl(records)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        return without_help(super().shell_complete(ctx, incomplete))
+
+
+class _AsWritten:
+    """Leave the values of parameters unchanged."""
+
+    def coerce(self, value: Any, **_: Any) -> Any:
+        return value
+
+
+def leave_as_written(command: Any, ctx: Any) -> None:
+    """During completion, do not convert words: typer would import pydantic, which takes 0.1 s."""
+    if ctx.resilient_parsing:
+        for parameter in command.get_params(ctx):
+            parameter._runtime_param = _AsWritten()
+
+
+def without_help(items: list[Any]) -> list[Any]:
+    """Return the items without their help, for which typer would import Rich, which takes 0.1 s."""
+    for item in items:
+        item.help = None
+    return items
+
+
+def _list_all(ctx: typer.Context, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        ctx.command.lists_all = True  # type: ignore[attr-defined]
+        print(ctx.get_help())
+        raise typer.Exit
+
+
+_HELP_ALL = Parameter(
+    "help_all",
+    Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[bool, typer.Option("--help-all", hidden=True, is_eager=True, callback=_list_all)],
+)
+
+
+def _expanded(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with --help-all, in which each group of options is replaced by its options."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+
+    @functools.wraps(command)
+    def with_groups(*, help_all: bool, **values: Any) -> None:  # noqa: ARG001  # its callback has ended the command
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
+
+    parameters = []
+    for name, parameter in signature(command).parameters.items():
+        if name not in groups:
+            parameters.append(parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY))
+            continue
+        types = get_type_hints(groups[name], include_extras=True)
+        parameters += [
+            Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name])
+            for field in fields(groups[name])
+        ]
+    parameters.append(_HELP_ALL)
+    with_groups.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
+    with_groups.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return with_groups
