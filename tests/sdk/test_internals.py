@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,7 +33,7 @@ COMPONENT = {
 }
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def sdk() -> Iterator[None]:
     with session.session(client=True):
         yield
@@ -77,6 +78,61 @@ def client() -> Any:
 @pytest.mark.parametrize("name", sorted(internals.PARTS))
 def test_every_part_is_where_it_is_said_to_be(name: str) -> None:
     assert getattr(internals, name) is not None
+
+
+ATTRIBUTES = {
+    "AdditionalIncludes": "_get_resolved_additional_include_configs",
+    "AmlCompute": "_provisioning_state",
+    "BaseNode": "_build_input _build_output _component _get_component_attr_name _job_inputs _job_outputs _status"
+    " _to_job _to_rest_object",
+    "Code": "_id _path",
+    "Command": "_resources _swept",
+    "CommandComponent": "_func _get_all_additional_includes_configs _inputs _is_anonymous _outputs _source_path"
+    " _to_dict _validate",
+    "CommandJob": "_to_component",
+    "ComponentCodeMixin": "_build_code _get_base_path_for_code _get_origin_code_in_str",
+    "IgnoreFile": "_get_ignore_list",
+    "JobOperations": "_api_base_url _operation_scope _requests_pipeline _resolve_arm_id_for_command_job"
+    " _resolve_arm_id_for_sweep_job _runs_operations",
+    "JobSchedule": "_is_enabled",
+    "NodeOutput": "_binding_output _data _meta _mode _owner _port_name _type",
+    "PipelineJob": "_validate_compute_is_set _validate_init_finalize_job",
+    "SchemaValidatableMixin": "_default_context _schema_for_validation",
+    "SweepJob": "_override_missing_properties_from_trial",
+    "artifacts": "_get_datastore_name _upload_to_datastore",
+    "environments": "_conda_file_path",
+    "azure.ai.ml.dsl._pipeline_decorator": "_pipeline_builder",
+    "azure.ai.ml.operations._component_operations": "_get_component_version",
+    "azure.ai.ml.operations._run_operations": "_operation",
+    "azure.core.rest._http_response_impl": "_content _is_closed _is_stream_consumed",
+    "marshmallow.fields": "_deserialize",
+    "mldesigner._component": "_is_mldesigner_component",
+}
+"""The private attributes and methods of each part or module."""
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"), [(owner, name) for owner, names in ATTRIBUTES.items() for name in names.split()]
+)
+def test_every_attribute_is_defined(owner: str, name: str) -> None:
+    part = getattr(internals, owner) if owner in internals.PARTS else import_module(owner)
+    modules = {sys.modules[each.__module__] for each in part.__mro__[:-1]} if inspect.isclass(part) else {part}
+    assert any(name in _defined(Path(module.__file__ or "")) for module in modules if hasattr(module, "__file__"))
+
+
+def test_every_attribute_has_a_test() -> None:
+    listed = " ".join(ATTRIBUTES.values()).split()
+    assert sorted(listed) == sorted(_attribute_names(Path(internals.__file__)))
+
+
+@cache
+def _defined(file: Path) -> set[str]:
+    """The functions, methods and attributes that a module defines or sets."""
+    nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    functions = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+    return functions | {
+        node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    }
 
 
 def test_a_part_that_is_not_listed_is_an_error() -> None:
