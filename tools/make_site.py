@@ -1,0 +1,172 @@
+"""Builds the documentation's site in build/site, from the pages of docs/ and of the packages.
+
+python tools/make_site.py
+
+docs/README.md is the first page, and its links are the navigation. Links to files that are no pages lead to the
+repository. Notebooks are executed, and shown with what they print.
+"""
+
+import json
+import os
+import re
+import shutil
+import sys
+import tomllib
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+from notebook_page import executed, notebook_page
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD = ROOT / "build"
+SITE = BUILD / "site"
+INDEX = "docs/README.md"
+SETTINGS = (ROOT / "zensical.toml").read_text(encoding="utf-8")
+ADDRESS, REPOSITORY = (tomllib.loads(SETTINGS)["project"][name] for name in ("site_url", "repo_url"))
+
+_FENCE = re.compile(r"^( *```).*?^\1$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"(!?\[(?:[^\]\[]|\[[^\]]*\])*\]\()([^)\s]+)(\))")
+_GROUP = re.compile(r"\| *(\w[^|\[\]]*?) *\|[ |]*$")
+_ENTRY = re.compile(r"(?:\||[-*]) *\[([^\]]+)\]\(([^)\s]+)\)")
+
+
+def pages() -> dict[str, str]:
+    """Return the path of each page on the site, by its path in the project."""
+    patterns = ("docs/**/*.md", "docs/**/*.ipynb", "packages/*/README.md", "packages/*/docs/*.md")
+    files = sorted(file.relative_to(ROOT) for pattern in patterns for file in ROOT.glob(pattern))
+    found = {}
+    for file in files:
+        path = file.with_name("index.md") if file.name == "README.md" else file.with_suffix(".md")
+        found[file.as_posix()] = path.as_posix().removeprefix("docs/")
+    return found
+
+
+def navigation(known: dict[str, str]) -> list[dict[str, object]]:
+    """Return the navigation of the site: the parts, groups and links of docs/README.md."""
+    root: list[dict[str, object]] = [{"Overview": known[INDEX]}]
+    part = group = root
+    for line in (ROOT / INDEX).read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            part = group = []
+            root.append({line.removeprefix("## "): part})
+        elif title := _GROUP.match(line):
+            group = []
+            part.append({title[1]: group})
+        elif entry := _ENTRY.match(line):
+            if page := known.get(_page_of(entry[2], INDEX, known)):
+                group.append({entry[1]: page})
+    return root
+
+
+def _page_of(target: str, page: str, known: dict[str, str]) -> str:
+    """Return the path in the project of what a link of a page leads to."""
+    if target.startswith(ADDRESS):
+        path = target.removeprefix(ADDRESS).strip("/")
+        return next((file for file, name in known.items() if name in (f"{path}.md", f"{path}/index.md")), target)
+    return os.path.normpath(PurePosixPath(page).parent / target)
+
+
+def moved(text: str, page: str, known: dict[str, str]) -> str:
+    """Return a page's text with its links as the site needs them."""
+
+    def link(match: re.Match[str]) -> str:
+        before, target, after = match.groups()
+        path, hash_, anchor = target.partition("#")
+        file = _page_of(path, page, known)
+        if file in known:
+            path = os.path.relpath(known[file], PurePosixPath(known[page]).parent)
+        elif path and not before.startswith("!") and (ROOT / file).exists():
+            path = f"{REPOSITORY}/{'tree' if (ROOT / file).is_dir() else 'blob'}/main/{file}"
+        return f"{before}{path}{hash_}{anchor}{after}"
+
+    parts, end = [], 0
+    for fence in _FENCE.finditer(text):
+        parts += [_LINK.sub(link, text[end : fence.start()]), fence[0]]
+        end = fence.end()
+    return "".join([*parts, _LINK.sub(link, text[end:])])
+
+
+def write_pages() -> None:
+    """Write what Zensical reads."""
+    known = pages()
+    for page, path in known.items():
+        source, target = ROOT / page, BUILD / "pages" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        text = notebook_page(executed(source)) if source.suffix == ".ipynb" else source.read_text(encoding="utf-8")
+        target.write_text(moved(text, page, known), encoding="utf-8")
+    shutil.copytree(ROOT / "docs/pictures", BUILD / "pages/pictures")
+    shutil.copytree(ROOT / "docs/theme", BUILD / "theme", dirs_exist_ok=True)
+    settings = SETTINGS.replace("[project]\n", f"[project]\nnav = {_toml(navigation(known))}\n", 1)
+    (BUILD / "zensical.toml").write_text(settings, encoding="utf-8")
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(name)} = {_toml(each)}" for name, each in value.items()) + "}"
+    return json.dumps(value)
+
+
+class _Page(HTMLParser):
+    """The links and the anchors of a built page."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.anchors = {""}
+        self.feed(file.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name == "id" or (tag == "a" and name == "name"):
+                self.anchors.add(value or "")
+            elif name in ("href", "src"):
+                self.links.append(value or "")
+
+
+def broken_links(site: Path) -> Iterator[str]:
+    """Yield the links between files of a site that lead nowhere."""
+    built = {file: _Page(file) for file in site.rglob("*.html") if file.name != "404.html"}
+    for file, page in built.items():
+        for link in page.links:
+            scheme, host, path, _, anchor = urlsplit(link)
+            if scheme or host:
+                continue
+            target = Path(os.path.normpath(file.parent / unquote(path))) if path else file
+            target = target / "index.html" if target.is_dir() else target
+            if not target.exists() or (target in built and unquote(anchor) not in built[target].anchors):
+                yield f"{file.relative_to(site)}: {link}"
+
+
+def amend(site: Path) -> None:
+    """Make cells of what Markdown needs as a table's header, but has no text."""
+    for file in site.rglob("*.html"):
+        text = file.read_text(encoding="utf-8")
+        text = re.sub(r"<thead>\s*<tr>\s*(?:<th[^>]*></th>\s*)+</tr>\s*</thead>\s*", "", text)
+        file.write_text(re.sub(r"<th([^>]*)></th>", r"<td\1></td>", text), encoding="utf-8")
+
+
+def main() -> str | None:
+    """Build the site. Return what went wrong."""
+    try:
+        from zensical import build  # here, for the message
+    except ImportError:
+        return 'zensical, which builds the site, is not installed: pip install "allranks[docs]"'
+    shutil.rmtree(BUILD / "pages", ignore_errors=True)
+    shutil.rmtree(SITE, ignore_errors=True)
+    write_pages()
+    os.environ.setdefault("NO_COLOR", "1")
+    try:
+        build(str(BUILD / "zensical.toml"), {"clean": True, "strict": True})
+    except RuntimeError as error:
+        return f"The site was not built: {error}"
+    amend(SITE)
+    broken = sorted(broken_links(SITE))
+    return "\n  ".join(["Links that lead nowhere:", *broken]) if broken else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
