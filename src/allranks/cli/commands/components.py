@@ -17,6 +17,7 @@ from allranks.catalog.declared_ports import Port
 from allranks.catalog.example import example
 from allranks.catalog.find import ComponentInfo, bounds, find_components, spec_of
 from allranks.catalog.palette import groups, layout, palette
+from allranks.cli.completion import complete_components
 from allranks.cli.console import console, open_in_browser, print_result, to_json
 from allranks.cli.lazy_group import lazy_group
 from allranks.cli.options import JsonOption, LibraryOption, argument, chosen_components, option
@@ -39,7 +40,12 @@ app = lazy_group(
 
 
 def copy(
-    names: Annotated[list[str], argument("NAME", "Components of the library, such as train_image_classifier.")],
+    names: Annotated[
+        list[str],
+        argument(
+            "NAME", "Components of the library, such as train_image_classifier.", autocompletion=complete_components
+        ),
+    ],
     project: Annotated[
         Path, typer.Option("--to", metavar="DIR", help="Folder of the project. Default: this folder.")
     ] = Path(),
@@ -75,7 +81,12 @@ def new(
 
 def list_(
     name: Annotated[
-        str, argument("[NAME|FOLDER]", "A component, or a folder of them. Default: components/ here or in a parent.")
+        str,
+        argument(
+            "[NAME|FOLDER]",
+            "A component, or a folder of them. Default: components/ here or in a parent.",
+            autocompletion=complete_components,
+        ),
     ] = "",
     library: LibraryOption = False,
     page: Annotated[
