@@ -28,6 +28,11 @@ class Status(StrEnum):
     SKIPPED = "Skipped"
 
     @property
+    def label(self) -> str:
+        """The state as people read it."""
+        return "Not started" if self is Status.NOT_STARTED else self.value
+
+    @property
     def ended(self) -> bool:
         return self in (Status.COMPLETED, Status.FAILED, Status.CANCELED, Status.INTERRUPTED, Status.SKIPPED)
 
@@ -174,6 +179,7 @@ class StepRecord:
     key:         digest of what the result of the last completed attempt depends on
     data:        digests of the data of its inputs, without those that were not read
     interpreter: of its processes, with its version; "" on Azure ML, or before it is known
+    defaults:    names of the inputs with the component's default; empty on Azure ML, or before it starts
     straggler:   what is known about a rank that is steadily slower than the others; "" if none is
     """
 
@@ -208,6 +214,7 @@ class StepRecord:
     straggler: str = ""
     attempts: list[AttemptRecord] = field(default_factory=list)
     usage: dict[int, list[Sample]] = field(default_factory=dict)
+    defaults: tuple[str, ...] = ()
 
     @property
     def is_trial(self) -> bool:

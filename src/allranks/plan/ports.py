@@ -73,6 +73,7 @@ class Input:
     value:    None for an optional input without a value
     on_azure: a message if Azure ML does not get the value unchanged; "" if it does
     mode:     ro_mount, rw_mount, mount, download, direct, eval_mount, eval_download; "" for a primitive
+    default:  the component's; None if it has none
     """
 
     name: str
@@ -84,6 +85,7 @@ class Input:
     maximum: float | None = None
     enum: tuple[str, ...] = ()
     on_azure: str = field(default="", compare=False)
+    default: str | int | float | bool | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def test_a_failing_training_on_two_instances_with_eight_processes(browser: Brows
     # A copy of the folder keeps its logs.
     (tmp_path / "runs").rename(tmp_path / "sent by mail")
     copy = browser.open((tmp_path / "sent by mail/calm_otter/run.html").as_uri())
-    link = copy.evaluate("document.querySelector(\"[id='step-train/11'] .file a\").href")
+    link = copy.evaluate("document.querySelector(\"[id='step-train/11'] > .caption a\").href")
     copy.call("Page.navigate", url=link)
     copy.wait_for("document.body?.innerText.includes('loss is NaN at step 401')")
 

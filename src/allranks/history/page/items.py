@@ -11,7 +11,7 @@ from typing import NamedTuple
 from allranks.history.curves import best_metric
 from allranks.history.formatting import node_layout
 from allranks.history.nested import nested, steps_of, walk
-from allranks.history.records import Status, StepRecord
+from allranks.history.records import RankRecord, Status, StepRecord
 from allranks.text import count, number
 
 ATTENTION = frozenset({Status.FAILED, Status.RUNNING, Status.PREPARING, Status.INTERRUPTED, Status.CANCELED})
@@ -136,10 +136,10 @@ def stretches(items: Sequence[Item]) -> list[Stretch]:
     return result
 
 
-def states(items: Iterable[Item]) -> str:
-    """Return how many items have each status: ``990 Completed, 3 Failed``."""
+def states(items: Iterable[Item | RankRecord]) -> str:
+    """Return how many items or ranks have each status: ``990 Completed, 3 Failed``."""
     counts = Counter(item.status for item in items)
-    return ", ".join(f"{times:,} {status}" for status, times in counts.most_common())
+    return ", ".join(f"{times:,} {status.label}" for status, times in counts.most_common())
 
 
 def runs(items: Iterable[Item]) -> list[tuple[bool, list[Item]]]:

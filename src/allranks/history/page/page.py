@@ -15,9 +15,9 @@ from markupsafe import Markup
 
 from allranks.history import curves, formatting
 from allranks.history.nested import count_steps, in_every_iteration, sweeps
-from allranks.history.page import chart, graphs, html_page, log_excerpts, timeline
+from allranks.history.page import chart, graphs, html_page, log_excerpts, parallel_coordinates, timeline
 from allranks.history.page.figures import Confusion, confusions, shared_charts, usage_facts
-from allranks.history.page.items import Item, details, items_of, runs, stretches
+from allranks.history.page.items import Item, details, items_of, runs, states, stretches
 from allranks.history.records import Point, RunRecord, Status, StepRecord
 from allranks.text import NOTHING, clock, count, duration, number, plain, when
 from allranks.version import __version__
@@ -28,7 +28,7 @@ _VALUES = 3
 _MATRICES = 12
 _WIDEST = 22
 """Maximum characters of the smaller text in the box of a node."""
-_LIMITS = {"MOST_NOTES": 50, "MOST_TRIALS": 100, "MOST_VERDICTS": 10, "UNFOLDED_VERDICTS": 2}
+_LIMITS = {"MOST_NOTES": 50, "MOST_TRIALS": 100, "MOST_VERDICTS": 10, "UNFOLDED_VERDICTS": 2, "UNFOLDED_RANKS": 7}
 """Maximum numbers that the templates show. Of a sweep's trials, the best ones are shown."""
 _LONGEST = 80
 _ORDER = (
@@ -96,13 +96,13 @@ def _matrices(steps: list[StepRecord]) -> list[Confusion]:
 def _environment() -> Environment:
     environment = html_page.templates("allranks.history.page", _finalize)
     functions = (
-        *(curves.best, graphs.branches, count_steps, runs, stretches, clock, count, duration, number, when),
+        *(curves.best, graphs.branches, count_steps, runs, states, stretches, clock, count, duration, number, when),
         *(formatting.cause, formatting.what_to_do, formatting.elapsed, formatting.models_of, formatting.outputs_of),
         *(formatting.reason, formatting.reported_results, _about, _has_more_metrics, _last_values, _notes_of),
-        *(_rank_anchor, _shorten, _step_anchor, _what),
+        *(_rank_anchor, _shorten, _step_anchor, _what, parallel_coordinates.parallel_coordinates),
     )
     environment.globals.update({function.__name__.lstrip("_"): function for function in functions})
-    sizes = {"chart_size": chart, "timeline_size": timeline}
+    sizes = {"chart_size": chart, "timeline_size": timeline, "parallel_size": parallel_coordinates}
     environment.globals.update(NOTHING=NOTHING, RUN=graphs.RUN, SYMBOLS=formatting.SYMBOLS, **sizes, **_LIMITS)
     return environment
 
@@ -134,7 +134,7 @@ def _what(item: Item, now: float) -> str:
     if item.record.reused_from:
         return f"{item.layout} · reused"
     if item.status is Status.SKIPPED:
-        return str(item.status)
+        return item.status.label
     if not item.record.started:
         return item.layout
     text = _about(item, now)
@@ -143,8 +143,10 @@ def _what(item: Item, now: float) -> str:
 
 
 def _last_values(step: StepRecord) -> str:
-    """Return the last values of a step's metrics that fit on one line."""
-    texts = [f"{name} {number(points[-1].value)}" for name, points in step.metrics.items() if points]
+    """Return the progress of a step, and the last values of its metrics that fit on one line."""
+    done = step.progress and step.progress.total and f"{step.progress.done:,}/{step.progress.total:,}"
+    texts = [done] if done else []
+    texts += [f"{name} {number(points[-1].value)}" for name, points in step.metrics.items() if points]
     return ", ".join(texts[:_VALUES]) + (", …" if len(texts) > _VALUES else "")
 
 

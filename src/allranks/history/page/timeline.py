@@ -43,6 +43,7 @@ class Row(NamedTuple):
 
     x:       where its label begins
     earlier: the bars of its earlier attempts
+    importing: the first part of the bar, before the first rank started
     """
 
     step: StepRecord
@@ -53,6 +54,7 @@ class Row(NamedTuple):
     ranks: tuple[Bar, ...]
     text: str
     earlier: tuple[Bar, ...] = ()
+    importing: Bar | None = None
 
 
 class Block(NamedTuple):
@@ -103,7 +105,7 @@ def timeline(run: RunRecord, now: float, items: Sequence[Item]) -> Timeline | No
     start = min([*started, run.created] if run.created else started)
     stop = max(step.ended if step.ended is not None else now for step in ran)
     time = _ExecutionTime(start, tuple(pauses(run, now)))
-    scale, ticks = time_scale(max(time(stop), 0.001), LABELS, WIDTH - 24)
+    scale, ticks = time_scale(max(time(stop), 0.001), LABELS, WIDTH - 34)
     between = [(begin, end) for begin, end in time.pauses if begin < stop]
     marks = tuple(Tick(scale(time(begin)), f"did not run for {duration(end - begin)}") for begin, end in between)
     drawn = chosen(items, _ALL_ROWS)
@@ -159,15 +161,15 @@ class _Drawing:
         if step.reused_from:
             return Row(step, item.name, x, y, None, (), f"reused from {step.reused_from}"), below
         before = tuple(
-            self._bar(each, y + 8, 10, " · ".join((step.name, f"attempt {each.number + 1}", str(each.status), took)))
+            self._bar(each, y + 8, 10, " · ".join((step.name, f"attempt {each.number + 1}", each.status.label, took)))
             for each in earlier_attempts(step)
             for took in (duration(each.ended - each.started),)
         )
         if not step.started or step.status is Status.NOT_STARTED:
-            return Row(step, item.name, x, y, None, (), str(step.status), before), below
+            return Row(step, item.name, x, y, None, (), step.status.label, before), below
         time = duration(self._took(step))
         attempt = f"attempt {step.attempt + 1}" if step.attempt else ""
-        title = " · ".join(filter(None, (step.name, attempt, str(step.status), item.layout, time)))
+        title = " · ".join(filter(None, (step.name, attempt, step.status.label, item.layout, time)))
         bar = self._bar(step, y + 8, 10, title)
         ranks = []
         if self.one_by_one and 1 < len(step.ranks) <= _RANKS:
@@ -180,7 +182,17 @@ class _Drawing:
                     ranks.append(self._bar(rank, below, height, _rank_title(rank, self.now)))
                 below += height + 1.5
             below += 6
-        return Row(step, item.name, x, y, bar, tuple(ranks), time, before), below
+        return Row(step, item.name, x, y, bar, tuple(ranks), time, before, self._importing(step, y)), below
+
+    def _importing(self, step: StepRecord, y: float) -> Bar | None:
+        """Return the part of the last attempt's bar before its first rank started, if it can be seen."""
+        if not step.ranks or not step.started:
+            return None
+        begin = step.started
+        first = min((rank.started for rank in step.ranks if rank.started), default=step.ended or self.now)
+        title = f"{step.name} · importing, before the first rank started · {duration(first - begin)}"
+        bar = self._bar(AttemptRecord(step.attempt, step.status, begin, first), y + 8, 10, title)
+        return bar if bar.width > 2 else None
 
     def _took(self, step: StepRecord) -> float | None:
         """Return the duration of a step. That of a group excludes the time between two executions."""
@@ -200,5 +212,5 @@ class _Drawing:
 def _rank_title(rank: RankRecord, now: float) -> str:
     ended = rank.ended if rank.ended is not None else now
     end = rank.signal or (f"exit code {rank.exit_code}" if rank.exit_code else "")
-    parts = (f"rank {rank.rank}", f"instance {rank.instance_rank}", rank.hostname, str(rank.status), end)
+    parts = (f"rank {rank.rank}", f"instance {rank.instance_rank}", rank.hostname, rank.status.label, end)
     return " · ".join([*filter(None, parts), duration(ended - (rank.started or ended))])

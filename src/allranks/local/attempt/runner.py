@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from allranks.contract.templating import wire
 from allranks.contract.variables import elastic_instances
 from allranks.history.records import Point, Status, StepRecord, Verdict
 from allranks.local import gpus, rank_environment
@@ -155,6 +156,8 @@ class CommandRunner:
             record.key = ""
         resolved = values.resolved_inputs(step.inputs, scope.lookup)
         record.inputs = {port.name: port.value for port in resolved if port.value is not None}
+        known = {port.name: wire(port.default) for port in step.inputs if port.default is not None}
+        record.defaults = tuple(name for name, value in known.items() if record.inputs.get(name) == value)
         self._recorder.forget_points(record)
         if record.usage or record.attempt:
             self._recorder.forget_usage(record)

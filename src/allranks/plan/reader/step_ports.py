@@ -97,7 +97,8 @@ def _input(name: str, declared: Mapping[str, Any], given: Any, place: StepPlace,
         value = Literal(declared["default"])
     mode = given.get("mode", "") if isinstance(given, Mapping) else ""
     is_empty = isinstance(given, Mapping) and given.get("value") == ""
-    return replace(definition(name, declared, value, mode), on_azure=REFUSED if is_empty else "")
+    port = definition(name, declared, value, mode)
+    return replace(port, on_azure=REFUSED if is_empty else "", default=declared["default"])
 
 
 def _output(name: str, declared: Mapping[str, Any], given: Mapping[str, Any], context: Context) -> Output:

@@ -18,9 +18,8 @@
 
   // A log is read from its end.
   document.addEventListener("toggle", (event) => {
-    if (!event.target.open || !event.target.matches(".rank")) return;
-    const log = event.target.querySelector(":scope > .log");
-    if (log) log.scrollTop = log.scrollHeight;
+    if (!event.target.open) return;
+    for (const log of event.target.querySelectorAll(":scope > .log, .rank[open] > .log")) log.scrollTop = log.scrollHeight;
   }, true);
 
   addEventListener("hashchange", show);

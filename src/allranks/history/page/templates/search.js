@@ -88,15 +88,15 @@ const applyFilter = (() => {
         let found = 0;
         for (const log of entry.querySelectorAll(":scope > .more .log:not([data-x-own])")) {
           const times = inState ? search(log, wanted) : search(log, "");
-          if (times) unfold(log.closest("details"));
+          for (let outer = log.closest("details"); times && outer !== entry; outer = outer.parentElement.closest("details")) unfold(outer);
           found += times;
         }
         const itself = inState && (isNamed || found > 0);
         const inside = entry.classList.contains("group") && entry.querySelector(":scope > .inner .entry[data-x-fits]") !== null;
         entry.toggleAttribute("data-x-fits", itself || inside);
         entry.hidden = !itself && !inside;
+        if (itself || inside) fits.add(entry.id);
         if (itself) {
-          fits.add(entry.id);
           steps += !entry.classList.contains("group");
           lines += found;
         }
@@ -113,7 +113,7 @@ const applyFilter = (() => {
       for (const log of document.querySelectorAll("#details .log:not([data-x-own])")) search(log, "");
     }
     for (const mark of marked) mark.removeAttribute("data-x-dim");
-    marked = active ? [...document.querySelectorAll("a.ref, a.cell")].filter((mark) => !fits.has(mark.getAttribute("href").replace(/^#(graph-)?/, ""))) : [];
+    marked = active ? [...document.querySelectorAll(".ref, .cell")].filter((mark) => !fits.has((mark.dataset.href ?? mark.getAttribute("href")).replace(/^#(graph-)?/, ""))) : [];
     for (const mark of marked) mark.setAttribute("data-x-dim", "");
     const count = (amount, noun) => `${amount.toLocaleString("en")} ${noun}${amount === 1 ? "" : "s"}`;
     document.getElementById("found").textContent = active ? [count(steps, "step"), ...(lines ? [count(lines, "line")] : [])].join(", ") : "";
