@@ -8,10 +8,13 @@ not compared.
 import filecmp
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import dropwhile, islice
 from pathlib import Path
 
 from allranks.contract.templating import wire
+from allranks.errors import InputError, Problem
 from allranks.history import stored
+from allranks.history.curves import best
 from allranks.history.formatting import cause
 from allranks.history.nested import in_every_iteration, node_at
 from allranks.history.recorder import packages_of
@@ -224,13 +227,23 @@ def _end(rank: RankRecord) -> str:
 
 
 def _curves(before: StepRecord, after: StepRecord, name: str) -> Iterator[Difference]:
-    """Yield the first training step at which a curve differs."""
+    """Yield the final and the best value of a metric, or the first training step at which curves that have equal ones
+    differ."""
+    curves = [step.metrics.get(name, []) for step in (before, after)]
+    finals = [number(points[-1].value) if points else "" for points in curves]
+    tops = [best(name, points) if len(points) > 1 else None for points in curves]
+    bests = [f"{number(top.value)} at step {top.step}" if top else "" for top in tops]
+    for what, texts in ((f"metric {name}", finals), (f"best {name}", bests)):
+        if texts[0] != texts[1]:
+            yield Difference(before.name, what, *texts)
+    if finals[0] != finals[1] or bests[0] != bests[1]:
+        return
     points = [{point.step: point.value for point in step.metrics.get(name, ())} for step in (before, after)]
     for at in sorted({*points[0], *points[1]}):
         values = [found.get(at) for found in points]
         # NaN equals NaN here.
         if values[0] != values[1] and not all(value is not None and value != value for value in values):
-            texts = ["" if value is None else f"{number(value)} at step {at}" for value in values]
+            texts = ["" if value is None else f"{value!r} at step {at}" for value in values]
             yield Difference(before.name, f"metric {name}", *texts)
             return
 
@@ -283,7 +296,7 @@ def reuse(workspace: Workspace, run: RunRecord, path: str) -> Reuse:
     if step is not None and not step.deterministic:
         return Reuse(path, "it ran: its component is not deterministic, so its results are never reused")
     for other in _earlier(workspace, run):
-        found = other.find(path)
+        found = None if other.submitted else other.find(path)
         if found is not None and found.status is Status.COMPLETED:
             differing = tuple(causes(side(workspace, other), this, path, outputs=True))
             reason = (
@@ -298,7 +311,17 @@ def reuse(workspace: Workspace, run: RunRecord, path: str) -> Reuse:
     return Reuse(path, "it ran: no earlier run of this pipeline has completed it")
 
 
-def _earlier(workspace: Workspace, run: RunRecord) -> Iterable[RunRecord]:
-    for other in stored.runs(workspace):
-        if other.created < run.created and other.name == run.name and other.submitted is None:
-            yield other
+def previous(workspace: Workspace, run: RunRecord) -> str:
+    """Return the id of the run before this one of the same pipeline. Raise InputError if there is none."""
+    found = next((other.id for other in _earlier(workspace, run, steps=False)), "")
+    if not found:
+        text, fix = f"it is the first run of pipeline {run.name}", "name two runs: allranks diff RUN_A RUN_B"
+        raise InputError(Problem(f"run {run.id}", text, "an earlier run to compare it with", fix))
+    return found
+
+
+def _earlier(workspace: Workspace, run: RunRecord, *, steps: bool = True) -> Iterable[RunRecord]:
+    """Yield the earlier runs of the same pipeline, the newest first."""
+    runs = stored.runs(workspace, steps=steps, unreadable=lambda *_: None)
+    later = dropwhile(lambda other: other.id != run.id, runs)
+    return (other for other in islice(later, 1, None) if other.name == run.name)

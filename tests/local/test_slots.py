@@ -76,7 +76,7 @@ from collections.abc import Callable
 from pathlib import Path
 from allranks.local.slots import SharedLocks, Slots
 async def hold():
-    async with Slots(2, ("0",), SharedLocks(Path(sys.argv[1]))).acquire(2, 1):
+    async with Slots(2, ("0",), SharedLocks(Path(sys.argv[1]), "run ab12 of digits")).acquire(2, 1):
         print("held", flush=True)
         sys.stdin.readline()
 asyncio.run(hold())
@@ -86,7 +86,7 @@ asyncio.run(hold())
 @pytest.mark.parametrize("end", ["gives back", "is killed"])
 def test_what_another_run_has_is_waited_for(locks: SharedLocks, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("allranks.local.slots.NOTICE_AFTER", 0.0)
-    notices: list[str] = []
+    notices: list[object] = []
     command = [sys.executable, "-c", HOLDER, str(locks.folder)]
     with bounded.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
@@ -94,7 +94,7 @@ def test_what_another_run_has_is_waited_for(locks: SharedLocks, end: str, monkey
         assert holder.stdout.readline() == "held\n"
 
         async def scenario() -> None:
-            slots = Slots(2, ("0",), locks, lambda: notices.append("waits"))
+            slots = Slots(2, ("0",), locks, notices.append)
 
             async def acquire() -> None:
                 async with slots.acquire(1, 1):
@@ -104,7 +104,7 @@ def test_what_another_run_has_is_waited_for(locks: SharedLocks, end: str, monkey
             for _ in range(10):
                 await asyncio.sleep(0.01)
             assert not waiting.done()
-            assert notices == ["waits"]
+            assert notices == [("run ab12 of digits",)]
             if end == "is killed":
                 holder.kill()
             else:
@@ -114,6 +114,7 @@ def test_what_another_run_has_is_waited_for(locks: SharedLocks, end: str, monkey
             await asyncio.wait_for(waiting, 60)
 
         asyncio.run(scenario())
+        assert notices == [("run ab12 of digits",), ()]
 
 
 def test_machines_are_used_again() -> None:

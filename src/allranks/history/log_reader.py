@@ -19,6 +19,7 @@ from allranks.history.log_redaction import open_log, redacted
 from allranks.history.nested import records_at
 from allranks.history.records import RankRecord, RunRecord, StepRecord
 from allranks.secrets import extends_over_lines, redact
+from allranks.text import rank_list
 
 LOOK = 0.2
 """Seconds between two checks of growing logs on this machine."""
@@ -46,9 +47,11 @@ def print_logs(run: RunRecord, step: str | None, rank: int | None, out: BinaryIO
     selected = chosen(run, step, rank)
     if out is None:
         _note_reused(selected)
-    out = out or sys.stdout.buffer
-    LogPrinter(out.write, secret_values.known(run)).print_new(run, selected)
-    out.flush()
+    stream = out or sys.stdout.buffer
+    LogPrinter(stream.write, secret_values.known(run)).print_new(run, selected)
+    stream.flush()
+    if out is None:
+        _note_silent(selected)
 
 
 def follow_logs(find: Find, identity: str, step: str | None, rank: int | None) -> None:
@@ -61,6 +64,7 @@ def follow_logs(find: Find, identity: str, step: str | None, rank: int | None) -
         printer.print_new(run, chosen(run, step, rank, wait=not run.status.ended))
         sys.stdout.buffer.flush()
         if run.status.ended:
+            _note_silent(chosen(run, step, rank))
             return
         time.sleep(FAR_LOOK if run.submitted else LOOK)
         run = find(identity)
@@ -100,6 +104,15 @@ def _note_reused(chosen: list[tuple[StepRecord, list[RankRecord]]]) -> None:
         names = ", ".join(steps[:_SHOWN_STEPS])
         others = f" and {len(steps) - _SHOWN_STEPS} more" if len(steps) > _SHOWN_STEPS else ""
         print(f"{names}{others}: reused from run {run}, which wrote these logs", file=sys.stderr)
+
+
+def _note_silent(chosen: list[tuple[StepRecord, list[RankRecord]]]) -> None:
+    """Print to standard error which ranks have written no output."""
+    for step, ranks in chosen:
+        silent = [rank for rank in ranks if os.path.isfile(rank.log) and not _size(rank.log)]
+        if silent:
+            so_far = "" if all(rank.status.ended for rank in silent) else " so far"
+            print(f"{step.name}: {rank_list([rank.rank for rank in silent])} printed nothing{so_far}", file=sys.stderr)
 
 
 def chosen(

@@ -175,22 +175,30 @@ class Store(Database):
         for step in run.steps:
             step.usage = samples.get(step.name, {})
 
-    def each_run(self, *, since: float = 0.0, steps: bool = True) -> Iterator[RunRecord]:
+    def each_run(
+        self, *, since: float = 0.0, steps: bool = True, unreadable: Callable[[str, str], object] | None = None
+    ) -> Iterator[RunRecord]:
         """Yield the runs, the last created first, with their steps but without curves. Each is read when it is
         requested.
 
-        since: when the first one was created, in seconds since the epoch
-        steps: whether to read the steps too, which may be thousands per run
+        since:      when the first one was created, in seconds since the epoch
+        steps:      whether to read the steps too, which may be thousands per run
+        unreadable: is called with the id of a damaged run and the reason. Without it, raise DatabaseError
         """
         order = "SELECT rowid FROM run WHERE created >= ? ORDER BY rowid DESC"
         for (row,) in self.connection.execute(order, (since,)).fetchall():
             found = self.connection.execute("SELECT id, record FROM run WHERE rowid = ?", (row,)).fetchone()
             if found is None:
                 continue  # another process has removed it
-            record = self._loaded(found[1], RunRecord)
-            if steps:
-                record.steps = self._steps(found[0])
-            yield record
+            try:
+                record = self._loaded(found[1], RunRecord)
+                record.steps = self._steps(found[0]) if steps else []
+            except sqlite3.DatabaseError as error:
+                if unreadable is None:
+                    raise
+                unreadable(found[0], str(error))
+            else:
+                yield record
 
     def has(self, run: str) -> bool:
         return self.connection.execute("SELECT 1 FROM run WHERE id = ?", (run,)).fetchone() is not None

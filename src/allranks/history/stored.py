@@ -1,6 +1,6 @@
 """Read the runs of a workspace without changing it, even while an engine uses it."""
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from itertools import islice
 
 from allranks.errors import InputError, Problem
@@ -17,18 +17,21 @@ def runs(
     statuses: Container[Status] = tuple(Status),
     since: float = 0.0,
     steps: bool = True,
+    unreadable: Callable[[str, str], object] | None = None,
 ) -> list[RunRecord]:
     """Return the runs, the newest first, without curves. A workspace that does not exist has no runs.
 
-    limit:    maximum number of runs
-    statuses: those of the runs
-    since:    when the first one was created, in seconds since the epoch
-    steps:    whether to read the steps too, which may be thousands per run
+    limit:      maximum number of runs
+    statuses:   those of the runs
+    since:      when the first one was created, in seconds since the epoch
+    steps:      whether to read the steps too, which may be thousands per run
+    unreadable: as for `Store.each_run`. Without it, raise InputError for a damaged run
     """
     if not workspace.database.exists():
         return []
     with Store(workspace.database, reads=True) as store:
-        records = (_with_true_state(run, store, workspace) for run in store.each_run(since=since, steps=steps))
+        found = store.each_run(since=since, steps=steps, unreadable=unreadable)
+        records = (_with_true_state(run, store, workspace) for run in found)
         return list(islice((run for run in records if run.status in statuses), limit))
 
 

@@ -26,7 +26,7 @@ from allranks.local.instances.supervisor import INSTANCE_KINDS, Supervisor, star
 from allranks.local.nodes import RUNNERS
 from allranks.local.run_context import RunContext
 from allranks.local.scope import Scope, text_of
-from allranks.local.slots import Slots
+from allranks.local.slots import SharedLocks, Slots
 from allranks.local.tracking.client import Tracking
 from allranks.local.tracking.tracked_runs import end_parent, parent_of
 from allranks.plan import values
@@ -51,6 +51,7 @@ class RunExecution:
         self._starting: asyncio.Task[Any] | None = None
         self._tracking: Tracking | None = None
         self._stops = 0
+        self._waiting_note = ""
         self._tasks: list[asyncio.Task[None]] = []
         if problems := gpus.problems(context.plan, context.options.gpus, context.gpus):
             raise InputError(*problems)
@@ -143,11 +144,11 @@ class RunExecution:
         if options.faults:
             injector = packages.faults(options.faults).injector(context.plan, self._record, self._recorder, supervisor)
         services = Services(context, supervisor, tracking, injector)
-        waiting_note = "waits for slots or GPUs that other runs on this machine use"
         slots = Slots(
             options.slots or os.cpu_count() or 1,
             gpus.select(options.gpus, context.gpus),
-            notice=lambda: self._recorder.note(None, waiting_note),
+            SharedLocks(owner=f"run {self._record.id} of {self._record.name}"),
+            notice=self._note_wait,
         )
         executor = Executor(context, RUNNERS, CommandRunner(context, services), slots, decisions)
         self._executor, self._running = executor, services.running
@@ -166,6 +167,15 @@ class RunExecution:
                 self._recorder.flush()
             for task in self._tasks:
                 task.cancel()
+
+    def _note_wait(self, holders: Sequence[str]) -> None:
+        """Note for which runs this one waits; without runs, remove the note."""
+        if self._waiting_note:
+            self._recorder.remove_note(self._waiting_note)
+        uses = "uses" if len(holders) == 1 else "use"
+        self._waiting_note = f"waits for slots or GPUs that {' and '.join(holders)} {uses}" if holders else ""
+        if self._waiting_note:
+            self._recorder.note(None, self._waiting_note)
 
     def _stop(self, number: signal.Signals) -> None:
         """Stop the run: the first time with a grace period, then immediately."""

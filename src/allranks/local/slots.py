@@ -27,6 +27,9 @@ RETRY = 0.05
 NOTICE_AFTER = 2.0
 """Seconds that a step waits for other runs before the user is notified."""
 
+_LONGEST_OWNER = 200
+_UNKNOWN = "another run"
+
 _Name = TypeVar("_Name", int, str)
 
 
@@ -55,10 +58,14 @@ class _Waiter:
 class SharedLocks:
     """Locks that processes of one user share, by name.
 
-    folder: the folder of the lock files; by default this user's own folder, the same for every run
+    folder:  the folder of the lock files; by default this user's own folder, the same for every run
+    owner:   the run that locks, for the messages of others
+    holders: the runs that hold names which could not be locked
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, owner: str = "") -> None:
+        self.holders: dict[str, None] = {}
+        self._owner = owner
         # A run that a step starts must not wait for the slots of that step.
         parent = f"-{run}" if (run := os.environ.get("AZUREML_RUN_ID")) else ""
         self.folder = folder or Path(tempfile.gettempdir()) / f"allranks-slots-{os.getuid()}{parent}"
@@ -76,8 +83,11 @@ class SharedLocks:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            self.holders[os.pread(descriptor, _LONGEST_OWNER, 0).decode(errors="replace") or _UNKNOWN] = None
             os.close(descriptor)
             return False
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, self._owner.encode()[:_LONGEST_OWNER], 0)
         self._held[name] = descriptor
         return True
 
@@ -118,7 +128,7 @@ class Slots:
 
     total:  maximum ranks of this run at once; a step that needs more gets all of them
     gpus:   the GPUs that this run may use
-    notice: called once each time that the run waits for resources that other runs use
+    notice: called with the runs that use the resources that this run waits for, and with none when the wait is over
     """
 
     def __init__(
@@ -126,7 +136,7 @@ class Slots:
         total: int,
         gpus: Sequence[str] = (),
         locks: SharedLocks | None = None,
-        notice: Callable[[], None] = lambda: None,
+        notice: Callable[[Sequence[str]], None] = lambda _: None,
     ) -> None:
         self._notice = notice
         self._noticed = False
@@ -190,12 +200,19 @@ class Slots:
                     return
                 waiter.turn.set_result(share)
             self._waiting.popleft()
+        self._end_wait()
+
+    def _end_wait(self) -> None:
+        if self._noticed:
+            self._notice(())
+        self._blocked_since, self._noticed = None, False
 
     def _acquire(self, waiter: _Waiter) -> Share | None:
         """Return the share that a step needs; None if part of it is not free. Slots that this run does not use may be
         locked by another run."""
         if len(self._free_slots) < waiter.slots or len(self._free_gpus) < waiter.gpus:
             return None
+        self._locks.holders.clear()
         slots = self._lock_free(self._free_slots, waiter.slots, _slot)
         gpus = self._lock_free(self._free_gpus, waiter.gpus, _gpu)
         share = Share(tuple(slots), tuple(gpus))
@@ -205,7 +222,7 @@ class Slots:
             return None
         self._free_slots = [number for number in self._free_slots if number not in slots]
         self._free_gpus = [name for name in self._free_gpus if name not in gpus]
-        self._blocked_since, self._noticed = None, False
+        self._end_wait()
         return share
 
     def _lock_free(self, candidates: Sequence[_Name], count: int, lock_of: Callable[[_Name], str]) -> list[_Name]:
@@ -223,7 +240,7 @@ class Slots:
         self._blocked_since = self._blocked_since or now
         if now - self._blocked_since >= NOTICE_AFTER and not self._noticed:
             self._noticed = True
-            self._notice()
+            self._notice(tuple(self._locks.holders))
         if self._retry is None:
             self._retry = asyncio.get_running_loop().call_later(RETRY, self._admit_again)
 

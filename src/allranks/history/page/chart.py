@@ -118,9 +118,13 @@ class Curve(NamedTuple):
 
 
 class Series(NamedTuple):
-    """A curve: the data of an SVG path, dots if there are few points, and marks for values that are not finite."""
+    """A curve: the data of an SVG path, dots if there are few points, and marks for values that are not finite.
+
+    place: of its colour
+    """
 
     name: str
+    place: int
     path: str
     dots: tuple[tuple[float, float, str], ...]
     marks: tuple[Tick, ...]
@@ -175,8 +179,9 @@ def drawing_cost(step: StepRecord, name: str | None = None) -> int:
 
 
 def make_chart(title: str, of: str, curves: Sequence[Curve]) -> Chart:
-    """Return the chart of the curves, at least one of which has a point."""
-    curves = [curve for curve in curves if curve.points]
+    """Return the chart of the curves, at least one of which has a point. The colour of a curve is that of its place."""
+    places = [place for place, curve in enumerate(curves) if curve.points]
+    curves = [curves[place] for place in places]
     # Values that are logged without a step are all at step 0. The x axis then shows their order.
     ordered = any(len({point.step for point in curve.points}) > 1 for curve in curves)
     pairs = [
@@ -188,16 +193,17 @@ def make_chart(title: str, of: str, curves: Sequence[Curve]) -> Chart:
     x, x_ticks = count_scale(min(xs), max(xs), LEFT, WIDTH - RIGHT)
     y, y_ticks = value_scale(min(ys), max(ys), HEIGHT - BOTTOM, TOP) if ys else (None, [])
     label = "step" if ordered else "value"
-    series = tuple(_series(curve, points, x, y) for curve, points in zip(curves, pairs, strict=True))
+    series = tuple(_series(*each, x, y) for each in zip(curves, places, pairs, strict=True))
     return Chart(title, of, series, tuple(x_ticks), tuple(y_ticks), label, x, y)
 
 
-def _series(curve: Curve, points: Sequence[tuple[float, float]], x: Scale, y: Scale | None) -> Series:
+def _series(curve: Curve, place: int, points: Sequence[tuple[float, float]], x: Scale, y: Scale | None) -> Series:
     drawn = thin(points, _INTERVALS)
     best_point = best(curve.metric, curve.points)
     dotted = [(at, value) for at, value in drawn if drawable(value)] if y and len(points) <= _DOTS else []
     return Series(
         name=curve.name,
+        place=place,
         path=_path(drawn, x, y) if y else "",
         dots=tuple((x(at), y(value), f"{curve.name} {number(value)} at {at:,.0f}") for at, value in dotted if y),
         marks=_marks(curve.name, points, x),

@@ -46,11 +46,10 @@ def page(run: RunRecord, now: float, known: frozenset[str] = frozenset()) -> str
     items = items_of(run.steps)
     steps = [step for step in run.steps if step.kind == "command"]
     links = Links(run.folder)
-    environment = _environment()
+    environment = templates()
     text = environment.get_template("main.html").render(
         run=run,
         now=now,
-        version=__version__,
         link=links.link,
         shown=links.shown,
         page_of=links.page_of,
@@ -68,7 +67,8 @@ def page(run: RunRecord, now: float, known: frozenset[str] = frozenset()) -> str
         usage=lambda step: usage_facts(step, now),
     )
     scripts = ["anchors.js", "tooltip.js", "search.js", "state.js"]
-    return html_page.render(environment, "page.html", "style.css", scripts, run=run, main=Markup(text))
+    values = {"title": f"{run.display_name or run.name} · {run.status.label}", "is_live": not run.status.ended}
+    return html_page.render(environment, "page.html", "style.css", scripts, main=Markup(text), **values)
 
 
 def _headlines(steps: list[StepRecord]) -> list[tuple[StepRecord, str, Point]]:
@@ -93,7 +93,8 @@ def _matrices(steps: list[StepRecord]) -> list[Confusion]:
 
 
 @cache
-def _environment() -> Environment:
+def templates() -> Environment:
+    """Return the environment of the templates, with the functions that they call."""
     environment = html_page.templates("allranks.history.page", _finalize)
     functions = (
         *(curves.best, graphs.branches, count_steps, runs, states, stretches, clock, count, duration, number, when),
@@ -102,7 +103,12 @@ def _environment() -> Environment:
         *(_rank_anchor, _shorten, _step_anchor, _what, parallel_coordinates.parallel_coordinates),
     )
     environment.globals.update({function.__name__.lstrip("_"): function for function in functions})
-    sizes = {"chart_size": chart, "timeline_size": timeline, "parallel_size": parallel_coordinates}
+    sizes = {
+        "chart_size": chart,
+        "timeline_size": timeline,
+        "parallel_size": parallel_coordinates,
+        "version": __version__,
+    }
     environment.globals.update(NOTHING=NOTHING, RUN=graphs.RUN, SYMBOLS=formatting.SYMBOLS, **sizes, **_LIMITS)
     return environment
 
