@@ -54,9 +54,8 @@ def navigation(known: dict[str, str]) -> list[dict[str, object]]:
         elif title := _GROUP.match(line):
             group = []
             part.append({title[1]: group})
-        elif entry := _ENTRY.match(line):
-            if page := known.get(_page_of(entry[2], INDEX, known)):
-                group.append({entry[1]: page})
+        elif (entry := _ENTRY.match(line)) and (page := known.get(_page_of(entry[2], INDEX, known))):
+            group.append({entry[1]: page})
     return root
 
 
