@@ -24,7 +24,7 @@ ARGS ?=
 # Random faults of make test-faults.
 LAUNCHES ?= 25
 
-.PHONY: FORCE axe azurite demo demo-lm test test-quick test-recipes test-faults test-images lint format benchmarks docs tensorflow tensorflow-horovod horovod deepspeed-ops clean
+.PHONY: FORCE axe azurite demo demo-lm test test-quick test-recipes test-faults test-images lint format benchmarks dist docs tensorflow tensorflow-horovod horovod deepspeed-ops clean
 
 demo: $(VENV)/.demo
 	$(BIN)/allranks run pipelines/image_classification.py $(ARGS)
@@ -54,9 +54,19 @@ lint: $(VENV)/.dev
 	$(BIN)/python tools/lint_programs.py
 	$(BIN)/python tools/lint_floors.py
 	$(BIN)/python tools/lint_pythons.py
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.citation-file-format CITATION.cff
+	$(BIN)/zizmor -q --offline .github
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+dist: $(VENV)/.release # The files of a release, in dist: the sdist and the wheel of each distribution.
+	rm -rf dist
+	for folder in . $(PACKAGES); do $(BIN)/python -m build --no-isolation --outdir dist $$folder || exit 1; done
+	$(BIN)/python tools/add_sboms.py dist/*.whl
+	$(BIN)/python -m twine check --strict dist/*
 benchmarks: $(VENV)/.dev
 	for file in benchmarks/*.py; do $(BIN)/python $$file || failed=1; done; exit $${failed:-0}
 docs: $(VENV)/.dev # The pages that are made from the source. make_run_picture.py runs a training.
@@ -88,6 +98,8 @@ $(VENV)/.build: environments/horovod/build-requirements.txt | $(VENV)/.torch
 	@install/packages.sh $(VENV) "what Horovod's build needs (25 MB)" --requirement $< && touch $@
 $(VENV)/.dev: pyproject.toml $(PACKAGES:%=%/pyproject.toml) | $(VENV)/.build
 	@install/packages.sh $(VENV) "the packages of the tests (400 MB)" --editable ".[dev]" $(PACKAGES:%=--editable %) && touch $@
+$(VENV)/.release: pyproject.toml | $(BIN)/pip
+	@install/packages.sh $(VENV) "the packages of a release (110 MB)" --editable ".[release]" && touch $@
 $(VENV)/.recipes: pyproject.toml | $(VENV)/.dev
 	@install/packages.sh $(VENV) "the packages of the recipes' tests (30 MB)" --editable ".[recipes]" && touch $@
 # Built for 3 minutes while the other packages are installed, and kept for the next environment at this place.

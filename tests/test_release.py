@@ -1,5 +1,6 @@
 """What docs/how-to/releasing.md shows builds, checks, uploads and tags a release."""
 
+import json
 import os
 import re
 import shutil
@@ -18,6 +19,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from packaging.requirements import Requirement
 
 from allranks import __version__
 from documents import FENCE, shown_commands
@@ -69,6 +71,10 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).write_text("")
     (folder / ".venv/bin").mkdir()
     (folder / ".venv/bin/activate").write_text("")
+    python = folder / ".venv/bin/python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    (folder / ".venv/.release").write_text("")  # what `make dist` needs is installed
     git = "git -c user.name=tester -c user.email=tester@example.com"
     run(f"git init -q && git add . && {git} commit -qm Release && git init -q --bare ../origin", folder)
     run("git remote add origin ../origin && git config user.name tester && git config user.email t@example.com", folder)
@@ -79,7 +85,10 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def released(clone: Path) -> tuple[Path, Path]:
     """The sdist and the wheel that the commands of the page have made and uploaded."""
     commands = [shown.command for shown in shown_commands(re.sub("^ +", "", RELEASING.read_text(), flags=re.MULTILINE))]
-    assert sum("-m build" in command or "-m twine" in command for command in commands) == 4
+    assert [command for command in commands if command.startswith(("make", "python -m twine"))] == [
+        "make dist",
+        "python -m twine upload dist/*",
+    ]
     with package_index() as (url, uploaded):
         twine = {"TWINE_REPOSITORY_URL": url, "TWINE_USERNAME": "__token__", "TWINE_PASSWORD": "pypi-token"}
         run("\n".join(commands), clone, **twine, TWINE_NON_INTERACTIVE="1", NO_PROXY="*")
@@ -141,6 +150,20 @@ def metadata(wheel: Path) -> Message:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         return message_from_bytes(archive.read(name))
+
+
+def test_the_bill_of_each_wheel_lists_what_it_requires(released: tuple[Path, Path]) -> None:
+    for wheel in released[1].parent.glob("*.whl"):
+        with zipfile.ZipFile(wheel) as archive:
+            (name,) = (name for name in archive.namelist() if ".dist-info/sboms/" in name)
+            bill = json.loads(archive.read(name))
+            (record,) = (name for name in archive.namelist() if name.endswith("/RECORD"))
+            assert f"\n{name},sha256=" in archive.read(record).decode()
+        texts = map(Requirement, metadata(wheel).get_all("Requires-Dist", []))
+        required = {each.name.lower(): each.specifier for each in texts if each.name != "allranks" or not each.extras}
+        assert {each["name"] for each in bill["components"]} == required.keys()
+        listed = {each["name"]: each["versionRange"] for each in bill["components"]}
+        assert listed.get("allranks") in (None, f"vers:pypi/{__version__}")
 
 
 def test_no_link_of_the_description_leads_into_the_repository(released: tuple[Path, Path]) -> None:
