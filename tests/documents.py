@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from allranks.cli.main import app
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_TITLE = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 _LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 
 
@@ -52,9 +54,30 @@ def commands_of(program: str, text: str) -> list[Shown]:
 
 
 def broken_links(text: str, folder: Path) -> list[str]:
-    """Return the links to files that do not exist. folder: that of the document, which need not exist"""
-    links = [link.partition("#")[0] for link in _LINK.findall(FENCE.sub("", text)) if "://" not in link]
-    return [link for link in links if link and not os.path.exists(os.path.normpath(folder / link))]
+    """Return the links to files and headings that do not exist. folder: that of the document, which need not exist"""
+    links = [link for link in _LINK.findall(FENCE.sub("", text)) if "://" not in link]
+    return [link for link in links if not _leads_somewhere(link, text, folder)]
+
+
+def _leads_somewhere(link: str, text: str, folder: Path) -> bool:
+    path, _, heading = link.partition("#")
+    target = Path(os.path.normpath(folder / path))
+    if not path:
+        return heading in headings(text)
+    if not target.exists():
+        return False
+    return not heading or target.suffix != ".md" or heading in headings(target.read_text(encoding="utf-8"))
+
+
+def headings(text: str) -> set[str]:
+    """Return the anchors of a page's headings. The second of one text ends with -1, the next with -2."""
+    found: Counter[str] = Counter()
+    anchors = set()
+    for line in re.findall(r"^#+ +(.+)$", FENCE.sub("", text), re.MULTILINE):
+        anchor = re.sub(r"[^\w -]", "", _TITLE.sub(r"\1", line)).lower().replace(" ", "-")
+        anchors.add(f"{anchor}-{found[anchor]}" if found[anchor] else anchor)
+        found[anchor] += 1
+    return anchors
 
 
 def accept(words: tuple[str, ...]) -> None:

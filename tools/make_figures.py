@@ -1,9 +1,9 @@
-"""Writes the tables of measured figures in the README and in docs/reports/performance.md.
+"""Writes the tables of measured figures in docs/reports/performance.md.
 
 python tools/make_figures.py [LOG...]
 
 A log is what a run of a benchmark has printed, and has its name: launch.log of benchmarks/launch.py. Its date is that
-of the file. A table whose logs are not given stays as it is. Without logs, the benchmarks of the README's table are
+of the file. A table whose logs are not given stays as it is. Without logs, the benchmarks of the first table are
 run: 3 minutes on a machine that does nothing else.
 """
 
@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-README = ROOT / "README.md"
 PERFORMANCE = ROOT / "docs/reports/performance.md"
 BENCHMARKS = ("steps.py", "imports.py")
 BEGIN, END = "<!-- table: python tools/make_figures.py -->\n", "<!-- end of the table -->\n"
@@ -59,7 +58,7 @@ BLOCK = re.compile(r"(<!-- table: benchmarks/(\w+)\.py -->\n).*?(<!-- end of the
 
 
 def table(text: str, measured: date, machine: str) -> str:
-    """Return the README's table of what benchmarks have printed."""
+    """Return the first table, of what benchmarks have printed."""
     figures = {line["figure"]: line for line in _figures(text)}
     rows = [f"Measured on {measured:%Y-%m-%d}, {machine}:", "", "| | allranks | peers |", "|---|---|---|"]
     for name, unit, names in ROWS:
@@ -114,13 +113,14 @@ def _machine() -> str:
 
 def main(logs: Sequence[Path]) -> None:
     machine = _machine()
-    PERFORMANCE.write_text(with_tables(PERFORMANCE.read_text(encoding="utf-8"), logs, machine), encoding="utf-8")
-    of_readme = [log for log in logs if f"{log.stem}.py" in BENCHMARKS]
-    if logs and len(of_readme) < len(BENCHMARKS):
+    page = with_tables(PERFORMANCE.read_text(encoding="utf-8"), logs, machine)
+    PERFORMANCE.write_text(page, encoding="utf-8")
+    of_first = [log for log in logs if f"{log.stem}.py" in BENCHMARKS]
+    if logs and len(of_first) < len(BENCHMARKS):
         return
     if logs:
-        text = "\n".join(log.read_text(encoding="utf-8") for log in of_readme)
-        measured = date.fromtimestamp(min(log.stat().st_mtime for log in of_readme))
+        text = "\n".join(log.read_text(encoding="utf-8") for log in of_first)
+        measured = date.fromtimestamp(min(log.stat().st_mtime for log in of_first))
     else:
         commands = [[sys.executable, str(ROOT / "benchmarks" / name)] for name in BENCHMARKS]
         # A missed goal is exit code 1; the figures are printed all the same.
@@ -128,9 +128,9 @@ def main(logs: Sequence[Path]) -> None:
             subprocess.run(each, stdout=subprocess.PIPE, text=True, check=False).stdout for each in commands
         )
         measured = date.today()
-    before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
+    before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
-    README.write_text(f"{before}{BEGIN}\n{table(text, measured, machine)}\n{END}{after}", encoding="utf-8")
+    PERFORMANCE.write_text(f"{before}{BEGIN}\n{table(text, measured, machine)}\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ from documents import Shown, accept, broken_links, commands_of, pages
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = (*(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")), *pages())
-RUN_AS_A_WHOLE = ("first-pipeline.md", "local-client.md", "migrating.md")
+RUN_AS_A_WHOLE = {*(ROOT / "docs/tutorials").glob("*.md")}
+RUN_AS_A_WHOLE |= {ROOT / f"docs/how-to/{name}.md" for name in ("local-client", "migrate-from-v1")}
 """Documents whose commands depend on the ones before them. They have tests of their own."""
 EXAMPLE = re.compile(r"For example: (allranks .+?)\n\n", re.DOTALL)
 HELP_OF = ("run", "launch", "rerun", "debug", "submit", "runs", "components", "register", "doctor")
@@ -22,7 +23,7 @@ WITH_PIPELINES = ("run", "submit", "launch")
 
 
 def documented(program: str) -> list[Shown]:
-    documents = [document for document in DOCUMENTS if document.name not in RUN_AS_A_WHOLE]
+    documents = [document for document in DOCUMENTS if document not in RUN_AS_A_WHOLE]
     return commands_of(program, "\n".join(document.read_text(encoding="utf-8") for document in documents))
 
 

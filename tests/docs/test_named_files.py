@@ -45,12 +45,10 @@ def test_a_table_that_the_architecture_names_exists() -> None:
         assert re.search(rf"^{table}\b.*=", source, re.MULTILINE), f"{table} in {file}"
 
 
-def test_the_architecture_and_the_readme_list_every_package() -> None:
+def test_the_architecture_lists_every_package() -> None:
     packages = {path.parent.name for path in (PROJECT / "src" / "allranks").glob("*/__init__.py")}
     architecture = ARCHITECTURE.read_text(encoding="utf-8")
-    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
     assert [name for name in sorted(packages) if not re.search(rf"\b{name}\b", architecture)] == []
-    assert [name for name in sorted(packages) if f"`src/allranks/{name}/`" not in readme] == []
 
 
 def test_every_component_is_somebodys_counterpart() -> None:

@@ -1,4 +1,5 @@
-"""The Python in the README runs as it stands; its pipeline is run by the tests of the wheel."""
+"""The training scripts of docs/how-to/write-a-training-script.md run as they stand. The pipeline of the README, which
+the tests of the wheel run, imports what its installation brings."""
 
 import json
 import re
@@ -11,14 +12,11 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from documents import FENCE
+
 README = Path(__file__).resolve().parents[2] / "README.md"
-_SNIPPETS = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-
-SNIPPETS = [snippet for snippet in _SNIPPETS if "@pipeline" not in snippet]
-
-
-def test_there_is_python_in_the_readme() -> None:
-    assert SNIPPETS
+PAGE = README.parent / "docs/how-to/write-a-training-script.md"
+SNIPPETS = [code for language, code in FENCE.findall(PAGE.read_text(encoding="utf-8")) if language == "python"]
 
 
 def test_the_installation_brings_what_the_first_pipeline_imports() -> None:

@@ -55,7 +55,7 @@ def test_commands_in_a_text_exist_and_have_these_options(page: Path) -> None:
 def unknown(words: list[str]) -> list[str]:
     """Return the command or the options that do not exist."""
     command: Any = get_command(app)
-    while isinstance(command, TyperGroup) and words:
+    while isinstance(command, TyperGroup) and words and not words[0].startswith("-"):
         name, *words = words
         if name not in command.list_commands(None):
             return [name]

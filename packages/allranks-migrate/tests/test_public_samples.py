@@ -1,7 +1,7 @@
 """The samples of Azure ML's documents run, as they are or migrated, and the public scripts of SDK v1 migrate.
 
 They are not copied here. ALLRANKS_DOCUMENTS names a folder with the documents' texts, and ALLRANKS_V1_EXAMPLES the
-folder `v1` of Azure/azureml-examples at the commit before 5a526689. docs/how-to/migrating.md has the outcome:
+folder `v1` of Azure/azureml-examples at the commit before 5a526689. docs/how-to/migrate-from-v1.md has the outcome:
 
 ALLRANKS_DOCUMENTS=DIR ALLRANKS_V1_EXAMPLES=DIR pytest -s packages/allranks-migrate/tests/test_public_samples.py
 """

@@ -30,7 +30,7 @@ class EnvironmentFolder:
         is missing or malformed."""
         path = self.folder / EXPECTED
         if not path.is_file():
-            fix = "write it: see docs/how-to/environments.md"
+            fix = "write it: see docs/how-to/build-images.md"
             raise InputError(Problem(str(path), "No such file or directory", "a YAML file", fix))
         expected = read_mapping(path)
         if wrong := [name for name, probes in expected.items() if not isinstance(probes or {}, dict)]:

@@ -79,7 +79,7 @@ def registered_names(path: Path) -> set[str]:
     return {name for file in sorted(root.glob(f"*/{REGISTERED}")) if (name := environment_name(file))}
 
 
-_TAGS = "the component's own tags, docs/how-to/components.md: allranks checks them before each run"
+_TAGS = "the component's own tags, docs/how-to/write-a-component.md: allranks checks them before each run"
 
 
 def requirement_tags(subject: Subject) -> Iterator[Problem]:
