@@ -69,8 +69,9 @@ dist: $(VENV)/.release # The files of a release, in dist: the sdist and the whee
 	$(BIN)/python -m twine check --strict dist/*
 benchmarks: $(VENV)/.dev
 	for file in benchmarks/*.py; do $(BIN)/python $$file || failed=1; done; exit $${failed:-0}
-docs: $(VENV)/.dev # The pages that are made from the source. make_run_picture.py runs a training.
+docs: $(VENV)/.dev # The pages that are made from the source, and the site in build/site. It needs no network.
 	for page in api checks cli components library sizes; do $(BIN)/python tools/make_$$page.py || exit 1; done
+	$(BIN)/python tools/make_site.py
 
 tensorflow: $(TENSORFLOW)/.installed
 tensorflow-horovod: $(TENSORFLOW)-horovod/.installed
@@ -80,7 +81,7 @@ horovod: $(VENV)/.horovod
 deepspeed-ops: $(VENV)/.dev # DeepSpeed would otherwise build them at its start, on every rank.
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python environments/deepspeed/build_ops.py
 clean:
-	rm -rf $(VENV) .venvs .axe .azurite .allranks
+	rm -rf $(VENV) .venvs .axe .azurite .allranks build
 
 $(BIN)/pip:
 	@install/venv.sh $(PYTHON) $(VENV)

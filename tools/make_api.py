@@ -65,7 +65,7 @@ def _links(module: str, names: Iterable[str]) -> Iterator[str]:
     taken: Counter[str] = Counter()
     for name in names:
         anchor = re.sub(r"[^\w-]", "", f"{module}.{name}".lower())
-        number = f"-{taken[anchor]}" if taken[anchor] else ""
+        number = f"_{taken[anchor]}" if taken[anchor] else ""
         taken[anchor] += 1
         yield f"[`{name}`](#{anchor}{number})"
 

@@ -1,14 +1,15 @@
-"""Builds the documentation's site in build/site, from the pages of docs/ and of the packages.
+"""Builds the documentation's site from the pages of docs/ and of the packages: build/site, or FOLDER/site.
 
-python tools/make_site.py
+python tools/make_site.py [FOLDER]
 
 docs/README.md is the first page, and its links are the navigation. Links to files that are no pages lead to the
-repository. Notebooks are executed, and shown with what they print.
+repository, and links to the site's address to its pages. Notebooks are executed, and shown with what they print.
 """
 
 import json
 import os
 import re
+import runpy
 import shutil
 import sys
 import tomllib
@@ -20,9 +21,9 @@ from urllib.parse import unquote, urlsplit
 from notebook_page import executed, notebook_page
 
 ROOT = Path(__file__).resolve().parents[1]
-BUILD = ROOT / "build"
-SITE = BUILD / "site"
 INDEX = "docs/README.md"
+MADE = {f"docs/reference/{name}.md": f"make_{name}.py" for name in ("api", "checks", "cli", "components", "sizes")}
+"""The pages that programs in this folder make."""
 SETTINGS = (ROOT / "zensical.toml").read_text(encoding="utf-8")
 ADDRESS, REPOSITORY = (tomllib.loads(SETTINGS)["project"][name] for name in ("site_url", "repo_url"))
 
@@ -35,9 +36,9 @@ _ENTRY = re.compile(r"(?:\||[-*]) *\[([^\]]+)\]\(([^)\s]+)\)")
 def pages() -> dict[str, str]:
     """Return the path of each page on the site, by its path in the project."""
     patterns = ("docs/**/*.md", "docs/**/*.ipynb", "packages/*/README.md", "packages/*/docs/*.md")
-    files = sorted(file.relative_to(ROOT) for pattern in patterns for file in ROOT.glob(pattern))
+    files = {file.relative_to(ROOT) for pattern in patterns for file in ROOT.glob(pattern)} | {*map(Path, MADE)}
     found = {}
-    for file in files:
+    for file in sorted(files):
         path = file.with_name("index.md") if file.name == "README.md" else file.with_suffix(".md")
         found[file.as_posix()] = path.as_posix().removeprefix("docs/")
     return found
@@ -54,8 +55,8 @@ def navigation(known: dict[str, str]) -> list[dict[str, object]]:
         elif title := _GROUP.match(line):
             group = []
             part.append({title[1]: group})
-        elif (entry := _ENTRY.match(line)) and (page := known.get(_page_of(entry[2], INDEX, known))):
-            group.append({entry[1]: page})
+        elif entry := _ENTRY.match(line):
+            group.append({entry[1]: known[_page_of(entry[2], INDEX, known)]})
     return root
 
 
@@ -87,18 +88,25 @@ def moved(text: str, page: str, known: dict[str, str]) -> str:
     return "".join([*parts, _LINK.sub(link, text[end:])])
 
 
-def write_pages() -> None:
-    """Write what Zensical reads."""
+def write_sources(folder: Path) -> None:
+    """Write what Zensical reads: the pages, the theme, and the settings with the navigation."""
     known = pages()
     for page, path in known.items():
-        source, target = ROOT / page, BUILD / "pages" / path
+        target = folder / "pages" / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        text = notebook_page(executed(source)) if source.suffix == ".ipynb" else source.read_text(encoding="utf-8")
-        target.write_text(moved(text, page, known), encoding="utf-8")
-    shutil.copytree(ROOT / "docs/pictures", BUILD / "pages/pictures")
-    shutil.copytree(ROOT / "docs/theme", BUILD / "theme", dirs_exist_ok=True)
+        target.write_text(moved(_text(page), page, known), encoding="utf-8")
+    shutil.copytree(ROOT / "docs/pictures", folder / "pages/pictures")
+    shutil.copytree(ROOT / "docs/theme", folder / "theme")
     settings = SETTINGS.replace("[project]\n", f"[project]\nnav = {_toml(navigation(known))}\n", 1)
-    (BUILD / "zensical.toml").write_text(settings, encoding="utf-8")
+    (folder / "zensical.toml").write_text(settings, encoding="utf-8")
+
+
+def _text(page: str) -> str:
+    if page in MADE:
+        made: str = runpy.run_path(str(ROOT / "tools" / MADE[page]))["page"]()
+        return made
+    file = ROOT / page
+    return notebook_page(executed(file)) if file.suffix == ".ipynb" else file.read_text(encoding="utf-8")
 
 
 def _toml(value: object) -> str:
@@ -148,24 +156,24 @@ def amend(site: Path) -> None:
         file.write_text(re.sub(r"<th([^>]*)></th>", r"<td\1></td>", text), encoding="utf-8")
 
 
-def main() -> str | None:
-    """Build the site. Return what went wrong."""
+def main(folder: Path) -> str | None:
+    """Build the site below a folder. Return what went wrong."""
     try:
         from zensical import build  # here, for the message
     except ImportError:
         return 'zensical, which builds the site, is not installed: pip install "allranks[docs]"'
-    shutil.rmtree(BUILD / "pages", ignore_errors=True)
-    shutil.rmtree(SITE, ignore_errors=True)
-    write_pages()
+    for name in ("pages", "theme", "site"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    write_sources(folder)
     os.environ.setdefault("NO_COLOR", "1")
     try:
-        build(str(BUILD / "zensical.toml"), {"clean": True, "strict": True})
+        build(str(folder / "zensical.toml"), {"clean": True, "strict": True})
     except RuntimeError as error:
         return f"The site was not built: {error}"
-    amend(SITE)
-    broken = sorted(broken_links(SITE))
+    amend(folder / "site")
+    broken = sorted(broken_links(folder / "site"))
     return "\n  ".join(["Links that lead nowhere:", *broken]) if broken else None
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build").resolve()))

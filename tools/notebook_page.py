@@ -41,7 +41,7 @@ def _parts(cell: nbformat.NotebookNode) -> list[str]:
 
 def _shown(data: dict[str, str]) -> str:
     if "text/html" in data:
-        return f'<div class="output">{data["text/html"]}</div>'
+        return f'<div class="output" tabindex="0">{data["text/html"]}</div>'
     if "image/png" in data:
         return f"![{data['text/plain']}](data:image/png;base64,{data['image/png'].strip()})"
     return _fence("text", data["text/plain"])
