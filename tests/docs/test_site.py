@@ -1,4 +1,4 @@
-"""The site of the documentation: every page is in its navigation, and what is built is whole and asks nobody for anything."""
+"""The site of the documentation: its navigation has every page, its links lead somewhere, it asks no other server."""
 
 import subprocess
 import sys
