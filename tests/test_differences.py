@@ -12,6 +12,7 @@ from allranks import differences
 from allranks.cli.commands.diff import diff
 from allranks.cli.commands.show import show
 from allranks.contract.pytorch import PyTorch
+from allranks.errors import InputError
 from allranks.history.records import RunRecord
 from allranks.plan import digest
 from allranks.plan.environment import registered
@@ -19,6 +20,7 @@ from allranks.plan.graph import Code, Graph, Plan, Step
 from allranks.plan.ports import Input, Literal, NodeOutput, Output
 from allranks.plan.ports import Path as Data
 from allranks.workspace import Workspace
+from run_records import make_curve, make_run, make_step
 
 Runner = Callable[..., RunRecord]
 
@@ -126,7 +128,7 @@ def test_the_seeded_difference_comes_first(
     change, what, after = SEEDED[name]
     first = run_steps(plan=made.plan())
     second = run_steps(plan=change(made).plan())
-    diff(first.id, folder=workspace.root, json=True)
+    diff(second.id, folder=workspace.root, json=True)
     (cause, *others) = json.loads(capsys.readouterr().out)["causes"]
     assert (cause["step"], cause["what"], others) == ("train", what, [])
     assert after in cause["after"]
@@ -165,9 +167,32 @@ def test_results_differ_in_outputs_states_and_curves(
     first, second = (run_steps(plan=replace(made, seed=seed).plan()) for seed in (1, 2))
     diff(first.id, second.id, folder=workspace.root)
     shown = capsys.readouterr().out
+    for words in ([], [second.id]):  # with the run before it
+        diff(*words, folder=workspace.root)
+        assert capsys.readouterr().out == shown
+    with pytest.raises(InputError, match="first run of pipeline digits"):
+        diff(first.id, folder=workspace.root)
     assert "first difference: step train, input seed" in shown
     assert "output model" in shown
     # What an earlier step wrote is its result, and no cause.
     assert "data of input model" not in shown
     show(second.id, why="evaluate", folder=workspace.root)
     assert "data of input model" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ([2.0, 1.0], [2.0, 1.5], [("metric loss", "1", "1.5")]),
+        ([2.0, 0.5, 1.0], [2.0, 1.5], [("metric loss", "1", "1.5"), ("best loss", "0.5 at step 1", "1.5 at step 1")]),
+        ([2.0, 1.0], [3.0, 1.0], [("metric loss", "2.0 at step 0", "3.0 at step 0")]),
+        ([2.0, 1.0], [2.0, 1.0], []),
+        ([2.0], [], [("metric loss", "2", "")]),
+    ],
+)
+def test_metrics_are_compared_by_their_final_and_best_values(
+    before: list[float], after: list[float], expected: list[tuple[str, str, str]]
+) -> None:
+    runs = [make_run(make_step("train", metrics={"loss": make_curve(*values)})) for values in (before, after)]
+    compared = differences.compare(*(differences.Side(run, Plan("digits", Graph(())), {}, {}) for run in runs))
+    assert [(each.what, each.before, each.after) for each in compared.results if "loss" in each.what] == expected

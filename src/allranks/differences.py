@@ -6,7 +6,7 @@ not compared.
 """
 
 import filecmp
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import dropwhile, islice
 from pathlib import Path
@@ -202,15 +202,21 @@ def _results(before: StepRecord | None, after: StepRecord | None) -> Iterator[Di
     """Yield the differences in the results of a step."""
     if before is None or after is None:
         return
-    rows = [_ends(record) for record in (before, after)]
-    for what in dict.fromkeys((*rows[0], *rows[1])):
-        texts = [row.get(what, "") for row in rows]
-        if texts[0] != texts[1]:
-            yield Difference(before.name, what, *texts)
+    pair = before, after
+    yield from _differing(before.name, [_ends(record) for record in pair])
     for name in dict.fromkeys((*before.metrics, *after.metrics)):
         yield from _curves(before, after, name)
+    outputs = [{f"output {each.name}": each.value or each.digest[:8] for each in record.outputs} for record in pair]
+    yield from _differing(before.name, outputs)
     if before.kind == "command" and before.reused_from is None and after.reused_from is None:
         yield from _times(before, after)
+
+
+def _differing(step: str, facts: Sequence[Mapping[str, str]]) -> Iterator[Difference]:
+    for what in dict.fromkeys((*facts[0], *facts[1])):
+        texts = [found.get(what, "") for found in facts]
+        if texts[0] != texts[1]:
+            yield Difference(step, what, *texts)
 
 
 def _ends(step: StepRecord) -> dict[str, str]:
@@ -218,7 +224,6 @@ def _ends(step: StepRecord) -> dict[str, str]:
         "state": str(step.status),
         **({"reason": cause(step.verdict)} if step.verdict else {}),
         **{f"rank {rank.rank}": _end(rank) for rank in step.ranks if step.status is not Status.COMPLETED},
-        **{f"output {output.name}": output.value or output.digest[:8] for output in step.outputs},
     }
 
 
@@ -231,7 +236,9 @@ def _curves(before: StepRecord, after: StepRecord, name: str) -> Iterator[Differ
     differ."""
     curves = [step.metrics.get(name, []) for step in (before, after)]
     finals = [number(points[-1].value) if points else "" for points in curves]
-    tops = [best(name, points) if len(points) > 1 else None for points in curves]
+    tops = [best(name, points) for points in curves]
+    if all(top is None or top is points[-1] for top, points in zip(tops, curves, strict=True)):
+        tops = [None, None]
     bests = [f"{number(top.value)} at step {top.step}" if top else "" for top in tops]
     for what, texts in ((f"metric {name}", finals), (f"best {name}", bests)):
         if texts[0] != texts[1]:

@@ -89,6 +89,12 @@ def when(moment: float | None) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment)) if moment else NOTHING
 
 
+def short_when(seconds: float, now: float) -> str:
+    """Return a time of this day as ``12:03``, of this year as ``11-30 12:03``, and of another year as a date."""
+    text, today = when(seconds)[:16], when(now)
+    return text[11:] if text[:10] == today[:10] else text[5:] if text[:4] == today[:4] else text[:10]
+
+
 def shortened(text: str) -> str:
     """Return the text, cut between words to about a line. Long paths lose folders in the middle, but are not cut."""
     text = _PATH.sub(_without_middle, text) if len(text) > LONG else text

@@ -68,6 +68,40 @@ def test_the_names_of_jobs_are_listed_where_runs_have_one(workspace: Workspace) 
     assert "Name" not in call("runs", "--status", "failed").stdout
 
 
+def test_columns_for_the_main_metric_and_the_inputs_that_differ(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store(workspace.database) as store:
+        for number in range(2):
+            run = RunRecord(f"ef00000{number}", "tune", "", "", "rack", Status.COMPLETED, time.time())
+            run.inputs, run.results = {"lr": f"0.{number}", "seed": "1"}, {"loss": 0.25, "speed": 9.0}
+            store.add_run(run, "{}")
+    lines = call("runs", "--limit", "2").stdout.splitlines()
+    assert lines[0].split()[-2:] == ["loss", "lr"]
+    assert [line.split()[-2:] for line in lines[2:4]] == [["0.25", "0.1"], ["0.25", "0.0"]]
+    assert lines[4] == "more columns: speed, seed (--columns)"
+    monkeypatch.setenv("COLUMNS", "50")
+    assert "more columns: loss, lr, speed, …" in call("runs", "--limit", "2").stdout
+    chosen = call("runs", "--limit", "1", "--columns", "seed,STATE").stdout.splitlines()
+    assert [chosen[0].split(), chosen[2].split()] == [["Run", "seed", "State"], ["ef000001", "1", "✓", "Completed"]]
+    wrong = call("runs", "--columns", "lrr")
+    assert isinstance(wrong.exception, InputError)
+    assert wrong.exception.problems[0].fix == "did you mean lr?"
+
+
+def test_a_damaged_run_is_listed_as_unreadable_beside_the_others(workspace: Workspace) -> None:
+    with Store(workspace.database) as store:
+        store.connection.execute("UPDATE run SET record = '{' WHERE id = 'ab000001'")
+    done = call("runs")
+    assert "ab000001  " in done.stdout
+    assert "unreadable" in done.stdout
+    assert "cd000002" in done.stdout
+    assert done.stderr.count("ab000001") == 1
+    page = call("runs", "--page")
+    file = workspace.root / "runs.html"
+    assert (page.stdout, file.is_file()) == (f"written  {file}\n", True)
+
+
 def test_nothing_meets_the_conditions(workspace: Workspace) -> None:
     assert call("runs", "--status", "Running").stdout == "No run meets these conditions. List all with: allranks runs\n"
 

@@ -49,6 +49,16 @@ def output(contents: Iterable[bytes], piece: int, folder: Path) -> bytes:
         return raw.getvalue()
 
 
+def test_ranks_that_printed_nothing_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output([b"", b"x", b""], 64, tmp_path)
+    assert capsys.readouterr().err == "train: ranks 0 and 2 printed nothing\n"
+    (tmp_path / "0").unlink()  # of a submitted run whose log has not been downloaded
+    log_reader.print_logs(record(tmp_path, 1, Status.RUNNING), None, None)
+    (tmp_path / "0").touch()
+    log_reader.print_logs(record(tmp_path, 1, Status.RUNNING), None, None)
+    assert capsys.readouterr().err == "train: rank 0 printed nothing so far\n"
+
+
 @given(st.lists(CONTENT, max_size=3), SIZES)
 @example([b"one", b"", b"two\n\nthree\n"], 1)
 def test_pieces_do_not_show_in_what_is_printed(

@@ -3,13 +3,16 @@
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Any, TextIO
 
 from rich.console import Console
+from rich.style import Style
 from rich.text import Text
 
 from allranks.errors import Level, Problem
@@ -19,6 +22,8 @@ from allranks.text import plain as without_controls
 
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
 """Variables of which one is set if this machine can start a browser."""
+_PLACE = re.compile(r"https://[^\s<>'\"]*[^\s<>'\".,;:)]|~?[\w.@+-]*/[^\s<>'\":;,)]*[^\s<>'\":;,.)]")
+"""An address, or a text that may be a path."""
 
 
 def console(stream: TextIO | None = None) -> Console:
@@ -37,12 +42,25 @@ def errors() -> Console:
     return console(sys.stderr)
 
 
+def with_links(console: Console, text: str | Text) -> Text:
+    """Return the text with its addresses and existing paths as links, if the console is a terminal that has links."""
+    text = Text(text) if isinstance(text, str) else text
+    for match in _PLACE.finditer(text.plain) if console.is_terminal and not console.is_dumb_terminal else ():
+        place = match[0]
+        if place.startswith("https://"):
+            text.stylize(Style(link=place), *match.span())
+        elif os.path.exists(os.path.expanduser(place)):
+            text.stylize(Style(link=Path(place).expanduser().absolute().as_uri()), *match.span())
+    return text
+
+
 def print_result(json: bool, value: object, *lines: str) -> None:
     """Print the result of a command: the value with --json, otherwise the lines."""
     if json:
         print(to_json(value))
     else:
-        console().print("\n".join(lines), soft_wrap=True)
+        screen = console()
+        screen.print(with_links(screen, "\n".join(lines)), soft_wrap=True)
 
 
 def to_json(value: object) -> str:
@@ -86,7 +104,8 @@ def open_in_browser(address: str) -> bool:
 
 def print_problems(problems: Sequence[Problem]) -> None:
     """Print problems to standard error."""
-    errors().print(problems_text(problems), soft_wrap=True)
+    screen = errors()
+    screen.print(with_links(screen, problems_text(problems)), soft_wrap=True)
 
 
 def print_warnings(warnings: Sequence[Problem]) -> None:

@@ -1,5 +1,6 @@
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from cattrs import Converter
 from allranks.catalog.declared_ports import Port
 from allranks.catalog.find import ComponentInfo
 from allranks.cli.commands.components import describe, print_components
-from allranks.cli.console import print_problems, problems_text, to_json
+from allranks.cli.console import print_problems, problems_text, to_json, with_links
 from allranks.cli.views.progress import PlainLines
 from allranks.cli.views.runs import print_run, print_runs
 from allranks.errors import Problem
@@ -42,10 +43,36 @@ def test_runs_are_a_line_each_with_results_where_there_is_room(screen: Screens, 
     completed.results = {"test_accuracy": 0.97777, "accuracy": 0.99}
     print_runs(narrow, [completed, completed])
     print_runs(wide, [completed, completed])
-    assert len(narrow.lines) == len(wide.lines) == 4
-    assert "test_accuracy 0.9778" in wide.lines[-1]
-    assert "calm_otter" in narrow.lines[-1]
+    assert len(narrow.lines) == len(wide.lines) == 5
+    assert wide.lines[0].endswith("test_accuracy")
+    assert wide.lines[3].endswith("0.9778")
+    assert "calm_otter" in narrow.lines[3]
     assert max(map(len, narrow.lines)) <= 80
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_paths_and_addresses_are_links_on_a_terminal(
+    screen: Screens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a b").mkdir()
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs/run.html").touch()
+    console = screen(80, terminal)
+    console.print(with_links(console, "page runs/run.html:3, https://ml.azure.com/x. and gone/run.html 1/2"))
+    links = re.findall(r"\x1b]8;id=\d+;(.*?)\x1b", console.text.getvalue())
+    assert links == ["file://" + str(tmp_path / "runs/run.html"), "https://ml.azure.com/x"] * terminal
+
+
+def test_a_run_fits_in_80_columns(screen: Screens, completed: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    completed.step("train").component = "allranks_train_image_classifier"
+    completed.outputs = {"model": "/runs/calm_otter/train/named-outputs/model"}
+    console = screen(80)
+    print_run(console, completed)
+    assert max(map(len, console.lines)) <= 80
+    assert "  page  runs/calm_otter/run.html" in console.lines
 
 
 def test_no_runs_say_how_to_start_one(screen: Screens) -> None:

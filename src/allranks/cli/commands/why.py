@@ -10,7 +10,7 @@ from rich.text import Text
 
 from allranks.azure.watch import finder
 from allranks.cli.completion import complete_runs, silent
-from allranks.cli.console import console, errors, plain, print_result, to_json
+from allranks.cli.console import console, errors, plain, print_result, to_json, with_links
 from allranks.cli.options import FolderOption, JsonOption, StepArgument, option
 from allranks.cli.views.summary import explained
 from allranks.errors import InputError, Problem, Rule, did_you_mean
@@ -71,7 +71,8 @@ def why(
     else:
         lines = [line for verdict in found for line in (*explained(verdict), Text())]
         lines += [Text(plain(note), style="bright_black") for note in notes]
-        console().print(Text("\n").join(lines if notes else lines[:-1]), soft_wrap=True)
+        screen = console()
+        screen.print(with_links(screen, Text("\n").join(lines if notes else lines[:-1])), soft_wrap=True)
 
 
 def _of_folder(folder: Path, step: str | None) -> Sequence[Verdict]:

@@ -42,7 +42,8 @@ def state(status: Status) -> Text:
 
 def table_of(*columns: str) -> Table:
     """Return a table with columns. ``>`` before a name aligns to the right, and ``!`` disables wrapping."""
-    table = Table(box=box.SIMPLE_HEAD, header_style="bright_black", pad_edge=False, show_edge=False)
+    padding = (0, 1, 0, 0)
+    table = Table(box=box.SIMPLE_HEAD, header_style="bright_black", pad_edge=False, show_edge=False, padding=padding)
     for column in columns:
         justify = "right" if ">" in column[:2] else "left"
         table.add_column(column.lstrip(">!"), justify=justify, overflow="fold", no_wrap="!" in column[:2])  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from rich.live import Live
 from rich.segment import Segments
 from rich.text import Text
 
+from allranks.cli.console import with_links
 from allranks.cli.views.summary import summary
 from allranks.cli.views.tree import name_width, tree
 from allranks.history.formatting import cause, elapsed, reason, step_layout
@@ -78,7 +79,7 @@ class PlainLines(Observer):
 
     def ended(self, run: RunRecord) -> None:
         self._console.print()
-        self._console.print(summary(run), soft_wrap=True)
+        self._console.print(with_links(self._console, summary(run)), soft_wrap=True)
 
     def _line(self, step: str, text: str) -> None:
         self._width = max(self._width, len(plain(step)))
@@ -150,7 +151,7 @@ class LiveTree(Observer):
         lines = self._console.render(whole, self._console.options.update_width(width))
         self._console.print(Segments(lines), crop=False)
         self._console.print()
-        self._console.print(summary(run), soft_wrap=True)
+        self._console.print(with_links(self._console, summary(run)), soft_wrap=True)
 
     def _frame(self, run: RunRecord) -> Group:
         drawn = tree(run, self._clock(), self._console.width, max(self._console.height - 2, 4))

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from allranks.cli.console import with_links
 from allranks.cli.views import print_whole, state, table_of
 from allranks.cli.views.summary import summary
 from allranks.cli.views.tree import Line, More, lines_of
@@ -19,11 +20,12 @@ from allranks.history.formatting import elapsed, mean_cpu, node_layout
 from allranks.history.nested import nested, node_at, records_at
 from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.history.run_columns import differing_inputs, main_metrics
-from allranks.text import NOTHING, duration, in_bytes, number, plain, when
+from allranks.sdk.paths import shown
+from allranks.text import NOTHING, duration, in_bytes, number, plain, short_when, when
 
 _LONGEST = 30
 """Maximum characters of an input in a list of runs."""
-_MORE = 6
+_MORE = 3
 _TROUBLED = (Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
 
 
@@ -41,14 +43,14 @@ def print_run(console: Console, run: RunRecord, now: float | None = None, path: 
         nodes = node.children or [node]
         run = replace(run, steps=records_at(run, path))
     _print_block(console, _header(run))
-    _print_block(console, _steps(lines_of(nodes, console.height if console.is_terminal else None), now))
+    _print_block(console, _steps(console, lines_of(nodes, console.height if console.is_terminal else None), now))
     for step in run.steps:
         if step.ranks and (step.status in _TROUBLED or step.name == path):
             _print_block(console, _ranks(step, now))
     notes = [(step.name, note) for step in run.steps for note in step.notes] + [("", note) for note in run.notes]
     if notes:
         _print_block(console, _notes(notes))
-    console.print(summary(run), soft_wrap=True)
+    console.print(with_links(console, summary(run)), soft_wrap=True)
 
 
 def _result(run: RunRecord, name: str) -> str | Text:
@@ -63,7 +65,7 @@ _FACTS: dict[str, Callable[[RunRecord, float], str | Text]] = {
     "Name": lambda run, _: "" if run.job_name == run.id else plain(run.job_name),
     "Pipeline": lambda run, _: plain(run.name),
     "State": lambda run, _: state(run.status),
-    "Created": lambda run, _: when(run.created)[:16],
+    "Created": lambda run, now: short_when(run.created, now),
     "Time": lambda run, now: duration(elapsed(run, now), whole=not run.status.ended),
     "Where": lambda run, _: plain(run.instances) if run.submitted else "here",
 }
@@ -88,11 +90,12 @@ def print_runs(
         console.print("No runs yet. Start one with: allranks run FILE")
         return
     now = time.time() if now is None else now
-    values = dict.fromkeys(name for run in runs for name in (*run.results, *run.inputs))
+    chosen = dict.fromkeys([*main_metrics(runs), *differing_inputs(runs)])
+    values = [*(chosen | dict.fromkeys(name for run in runs for name in (*run.results, *run.inputs)))]
     facts = [name for name in _FACTS if name not in ("Name", "Where")]
     facts[1:1] = ["Name"] if any(run.job_name not in ("", run.id) for run in runs) else []
     facts += ["Where"] if any(run.submitted for run in runs) else []
-    names = [*facts, *(dict.fromkeys([*main_metrics(runs), *differing_inputs(runs)]))]
+    names = [*facts, *chosen]
     if columns:
         known = {name.lower(): name for name in (*values, *_FACTS)}
         if wrong := [name for name in columns if name.lower() not in known]:
@@ -100,12 +103,10 @@ def print_runs(
             fix = did_you_mean(wrong[0], [*known])
             raise InputError(Problem(f"--columns {wrong[0]}", "no run has it", expected, fix))
         names = list(dict.fromkeys(["Run", *(known[name.lower()] for name in columns)]))
-    unbounded = console.options.update_width(10_000)
-    for end in range(len(names), len(facts) - 1, -1):
-        names = names[:end]
+    table = _runs_table(runs, names, unreadable, now)
+    while not columns and len(names) > len(facts) and _width(console, table) > console.width:
+        names.pop()
         table = _runs_table(runs, names, unreadable, now)
-        if columns or Measurement.get(console, unbounded, table).maximum <= console.width:
-            break
     print_whole(console, table)
     more = [name for name in values if name not in names]
     if not columns and more:
@@ -138,7 +139,8 @@ def _header(run: RunRecord) -> RenderableType:
     grid.add_column(overflow="fold")
     title = Text.assemble((plain(run.display_name or run.name), "bold"), "  ", state(run.status))
     where = "in" if run.submitted else "instances"
-    facts = {"run": run.id, "source": run.source, "created": when(run.created), where: run.instances}
+    source = run.source and shown(run.source)
+    facts = {"run": run.id, "source": source, "created": when(run.created), where: run.instances}
     for name, value in facts.items():
         if value:
             grid.add_row(name, plain(value))
@@ -147,7 +149,8 @@ def _header(run: RunRecord) -> RenderableType:
     return Group(title, Padding(grid, (0, 0, 0, 2)))
 
 
-def _steps(lines: Sequence[Line | More], now: float) -> RenderableType:
+def _steps(console: Console, lines: Sequence[Line | More], now: float) -> Table:
+    """Return the table of the steps, with the names of their components if the terminal is wide enough."""
     table = table_of("Step", "State", "Layout", ">Time", "Component")
     for line in lines:
         indent = "  " * line.depth
@@ -166,8 +169,15 @@ def _steps(lines: Sequence[Line | More], now: float) -> RenderableType:
         took = duration(elapsed(step or node, now), whole=not status.ended)
         table.add_row(indent + plain(node.name), shown, node_layout(node), took, component)
     for column in table.columns:
-        column.no_wrap = column.header != "Component"
+        column.no_wrap = True
+    if _width(console, table) > console.width:
+        table.columns.pop()
     return table
+
+
+def _width(console: Console, table: Table) -> int:
+    """Return the width of a table with whole columns."""
+    return Measurement.get(console, console.options.update_width(10_000), table).maximum
 
 
 def _ranks(step: StepRecord, now: float) -> RenderableType:

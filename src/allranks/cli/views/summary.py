@@ -1,5 +1,6 @@
 """The result of a run in a few lines: the verdict, outputs, metrics, the page, and the next command."""
 
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from allranks.history.formatting import (
 )
 from allranks.history.nested import count_steps, in_every_iteration, nested, walk
 from allranks.history.records import Point, RunRecord, Status, StepRecord, Verdict
+from allranks.sdk.paths import shown
 from allranks.text import LONG, count, duration, number, plain
 
 _TAIL = 20
@@ -84,7 +86,7 @@ def _verdict(run: RunRecord, verdict: Verdict) -> list[Text]:
         if fault.node == verdict.step and fault.attempt == run.step(fault.node).attempt:
             lines.append(Text(f"  injected by --fault {fault.fault}"))
     if tail := without_reason(verdict.tail, verdict) if len(verdict.reason.strip()) > LONG else verdict.tail:
-        lines.append(Text(f"  the last lines of {plain(verdict.log)}", style="bright_black"))
+        lines.append(Text(f"  the last lines of {plain(shown(verdict.log))}", style="bright_black"))
         lines += _quotation(tail[-_TAIL:])
     rank = "" if verdict.rank is None else f" --rank {verdict.rank}"
     command = f"allranks logs {_quoted(run.id)} {_quoted(verdict.step)}{rank}"
@@ -95,7 +97,7 @@ def explained(verdict: Verdict) -> list[Text]:
     """Return the whole verdict as lines: the cause, its traceback, all consequences, the advice, and the log."""
     lines = _explanation(verdict, len(verdict.consequences), whole=True)
     lines += _quotation(without_reason(verdict.traceback.splitlines() or verdict.tail, verdict))
-    log = Text.assemble(("  the log  ", "bright_black"), (plain(verdict.log), "cyan"))
+    log = Text.assemble(("  the log  ", "bright_black"), (plain(shown(verdict.log)), "cyan"))
     return [*lines, log] if verdict.log else lines
 
 
@@ -127,7 +129,7 @@ def _results(run: RunRecord) -> list[list[Text]]:
 
 
 def _rows(rows: Mapping[str, str], indent: str, style: str) -> list[Text]:
-    rows = {plain(name): plain(value) for name, value in rows.items()}
+    rows = {plain(name): plain(shown(value) if os.path.isabs(value) else value) for name, value in rows.items()}
     width = max(map(len, rows), default=0)
     return [Text.assemble((f"{indent}{name:<{width}}  ", style), (value, "cyan")) for name, value in rows.items()]
 

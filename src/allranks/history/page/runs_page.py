@@ -108,7 +108,10 @@ def _pipeline(name: str, runs: Sequence[RunRecord], drawn: Sequence[RunRecord]) 
 
 
 def _charts(runs: Sequence[RunRecord]) -> list[Chart]:
-    """Return a chart for each metric of a step, with a curve for each run. Of several iterations, the last one's."""
+    """Return a chart for each metric of a step, with a curve for each run. Of several iterations, the last one's.
+
+    Metrics that should rise or fall come first.
+    """
     found: dict[tuple[str, str], dict[str, list[Point]]] = {}
     for run in runs:
         for step in run.steps:
@@ -117,5 +120,5 @@ def _charts(runs: Sequence[RunRecord]) -> list[Chart]:
                     found.setdefault((in_every_iteration(step.name), metric), {})[run.id] = points
     return [
         make_chart(metric, path, [Curve(run.id, metric, points.get(run.id, ())) for run in runs])
-        for (path, metric), points in list(found.items())[:_CHARTS]
+        for (path, metric), points in sorted(found.items(), key=lambda each: not curves.direction(each[0][1]))[:_CHARTS]
     ]
