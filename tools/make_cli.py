@@ -51,7 +51,7 @@ def _section(name: str, command: Any, context: Any) -> str:
     level = "#" * len(name.split())
     lines = [f"{level} {name}", "", *_description(command.help)]
     if not isinstance(command, TyperGroup):
-        parameters = [each for each in command.get_params(context) if each.name not in ("help", "help_all")]
+        parameters = [each for each in command.get_params(context) if each.name != "help"]
         rows = [_row(*each.get_help_record(context)) for each in parameters]
         arguments = [_place(each) for each in parameters if each.param_type_name == "argument"]
         lines += [

@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from inspect import Parameter, signature
-from typing import Annotated, Any, get_type_hints
+from typing import Any, get_type_hints
 
 import typer
-from typer._click.exceptions import UsageError
 from typer.core import TyperCommand
 from typer.main import get_command
 
@@ -17,11 +16,16 @@ from allranks.errors import InputError, Problem
 
 AS_AZURE = "--as-azure"
 
-RARE = "rare"
-"""The panel of options that come last in the choice of the MOST options that --help lists."""
+_NAMES = (
+    "--as-azure --code --cold --config --display-name --distribution --fault --folder --instances --offline --quiet "
+    "--rank --retries --sample --slots --stall --stand-in --start-timeout --tag --track --until --verbose"
+)
+_RARE = frozenset(_NAMES.split())
+"""Options that come last in the choice of those that --help lists."""
 
 MOST = 10
-"""Maximum number of options that --help lists, apart from itself. --help-all lists the others too."""
+"""Maximum number of options that --help lists, apart from itself."""
+_ALL = "--help-all"
 
 
 def build(name: str, found: Any, module: object = None) -> Any:
@@ -29,29 +33,28 @@ def build(name: str, found: Any, module: object = None) -> Any:
     if isinstance(found, typer.Typer):
         return get_command(found)
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    single.command(name, cls=_Command, context_settings=getattr(module, "SETTINGS", None))(_expanded(found))
+    settings = {"help_option_names": ["--help", "-h", _ALL], **getattr(module, "SETTINGS", {})}
+    single.command(name, cls=_Command, context_settings=settings)(_expanded(found))
     return get_command(single)
 
 
 class _Command(TyperCommand):
     """A command with a short help, which completes its options without their help."""
 
-    lists_all = False
+    _lists_all = False
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         leave_as_written(self, ctx)
         ctx.allow_interspersed_args &= AS_AZURE not in args  # options after a script belong to the script
         words = list(args)
+        self._lists_all = _ALL in words
         with_value = [name for each in self.params if not getattr(each, "is_flag", True) for name in each.opts]
         if ctx.resilient_parsing and args and args[-1] in with_value:
             args = args[:-1]  # the parser would skip the arguments because the value is missing
         try:
-            rest = super().parse_args(ctx, args)
-        except UsageError:
+            return super().parse_args(ctx, args)
+        finally:
             self._check_pairs(ctx, words)
-            raise
-        self._check_pairs(ctx, words)
-        return rest
 
     def _check_pairs(self, ctx: Any, words: Sequence[str]) -> None:
         """Raise InputError if a space stands in place of the = of an option such as --set NAME=VALUE."""
@@ -65,15 +68,15 @@ class _Command(TyperCommand):
                     raise InputError(Problem(f"{option} {name}", f"{name} has no value", form, fix))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        every: list[Any] = self.get_params(ctx)
-        parameters = [each for each in every if not each.hidden]
+        parameters: list[Any] = self.get_params(ctx)
         options = [each for each in parameters if each.param_type_name == "option"]
         arguments = [each.get_help_record(ctx) for each in parameters if each not in options]
-        *others, own = options
-        chosen = sorted(others, key=lambda each: each.rich_help_panel == RARE)[: None if self.lists_all else MOST]
-        records = [each.get_help_record(ctx) for each in (*(each for each in others if each in chosen), own)]
-        if len(chosen) < len(others):
-            records.append(("--help-all", f"Show {len(others) - len(chosen)} more options, and exit."))
+        most = len(options) if self._lists_all else MOST
+        chosen = sorted(options[:-1], key=lambda each: each.opts[0] in _RARE)[:most]  # the last one is --help
+        records = [each.get_help_record(ctx) for each in options if each in chosen]
+        records.append(("-h, --help", "Show this message and exit."))
+        if hidden := len(options) - 1 - len(chosen):
+            records.append((_ALL, f"Show {hidden} more options, and exit."))
         if arguments:
             with formatter.section("Arguments"):
                 # The type of an argument is in its name.
@@ -106,28 +109,15 @@ def without_help(items: list[Any]) -> list[Any]:
     return items
 
 
-def _list_all(ctx: typer.Context, asked: bool) -> None:
-    if asked and not ctx.resilient_parsing:
-        ctx.command.lists_all = True  # type: ignore[attr-defined]
-        print(ctx.get_help())
-        raise typer.Exit
-
-
-_HELP_ALL = Parameter(
-    "help_all",
-    Parameter.KEYWORD_ONLY,
-    default=False,
-    annotation=Annotated[bool, typer.Option("--help-all", hidden=True, is_eager=True, callback=_list_all)],
-)
-
-
 def _expanded(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with --help-all, in which each group of options is replaced by its options."""
+    """Return a command in which each group of options is replaced by its options."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    if not groups:
+        return command
 
     @functools.wraps(command)
-    def with_groups(*, help_all: bool, **values: Any) -> None:  # noqa: ARG001  # its callback has ended the command
+    def with_groups(**values: Any) -> None:
         for name, group in groups.items():
             values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
         command(**values)
@@ -142,7 +132,6 @@ def _expanded(command: Callable[..., None]) -> Callable[..., None]:
             Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name])
             for field in fields(groups[name])
         ]
-    parameters.append(_HELP_ALL)
     with_groups.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
     with_groups.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return with_groups

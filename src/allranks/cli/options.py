@@ -15,7 +15,6 @@ import typer
 from allranks import packages
 from allranks.azure.workspace import WorkspaceOptions
 from allranks.catalog import shipped_folder
-from allranks.cli.command import RARE
 from allranks.cli.completion import complete_components, complete_inputs, complete_runs, complete_steps
 from allranks.errors import InputError, Problem
 from allranks.local.data import samples
@@ -25,14 +24,9 @@ if TYPE_CHECKING:
     from allranks.local.selection import Selection
 
 
-def option(names: str, help: str, metavar: str | None = None, *, rare: bool = False, **settings: Any) -> Any:
-    """Return an option. Its help states the default unless that is obvious.
-
-    names: separated by spaces
-    rare:  whether a command with many options lists it only with --help-all
-    """
-    settings = {"metavar": metavar, "show_default": False, "rich_help_panel": RARE if rare else None} | settings
-    return typer.Option(*names.split(), help=" ".join(help.split()), **settings)
+def option(names: str, help: str, metavar: str | None = None, **settings: Any) -> Any:
+    """Return an option. Its help states the default unless that is obvious. names: separated by spaces"""
+    return typer.Option(*names.split(), help=" ".join(help.split()), metavar=metavar, show_default=False, **settings)
 
 
 def argument(metavar: str, help: str, **settings: Any) -> Any:
@@ -59,7 +53,7 @@ def _faults(texts: list[str] | None) -> list[str] | None:
 
 FolderOption: TypeAlias = Annotated[
     Path | None,
-    option("--folder", "Folder for runs and results. Default: .allranks in this folder or a parent.", "DIR", rare=True),
+    option("--folder", "Folder for runs and results. Default: .allranks in this folder or a parent.", "DIR"),
 ]
 JsonOption: TypeAlias = Annotated[bool, option("--json", "Print JSON.")]
 YesOption: TypeAlias = Annotated[bool, option("--yes -y", "Do it without asking.")]
@@ -97,7 +91,6 @@ StandInOption: TypeAlias = Annotated[
         "--stand-in",
         "Do not run this step; its outputs are in the folder, an entry for each, or the folder is its only output.",
         "STEP=FOLDER",
-        rare=True,
     ),
 ]
 LayoutOption: TypeAlias = Annotated[
@@ -112,7 +105,6 @@ InstancesOption: TypeAlias = Annotated[
     Literal["auto", "rack", "loopback"],
     typer.Option(
         "--instances",
-        rich_help_panel=RARE,
         help="rack: Linux namespaces; each instance has its own network, hostname and /tmp. "
         "loopback: addresses on 127.0.0.0/8. auto: rack if this machine supports it.",
     ),
@@ -137,22 +129,16 @@ RetriesOption: TypeAlias = Annotated[
     int,
     typer.Option(
         "--retries",
-        rich_help_panel=RARE,
         min=0,
         help="How many times a failed step is retried. allranks.yaml may have other numbers for steps.",
     ),
 ]
 StreamedRankOption: TypeAlias = Annotated[
-    str, option("--rank", "Rank whose output is printed, or all for that of every rank.", "N|all", rare=True)
+    str, option("--rank", "Rank whose output is printed, or all for that of every rank.", "N|all")
 ]
 SlotsOption: TypeAlias = Annotated[
     int | None,
-    option(
-        "--slots",
-        "How many ranks may run at once; a larger step runs alone. Default: the number of cores.",
-        rare=True,
-        min=1,
-    ),
+    option("--slots", "How many ranks may run at once; a larger step runs alone. Default: the number of cores.", min=1),
 ]
 GpusOption: TypeAlias = Annotated[
     str,
@@ -164,8 +150,7 @@ GpusOption: TypeAlias = Annotated[
     ),
 ]
 TrackOption: TypeAlias = Annotated[
-    bool,
-    option("--track/--no-track", "Create an MLflow run for each step that runs Python.", rare=True, show_default=True),
+    bool, typer.Option("--track/--no-track", help="Create an MLflow run for each step that runs Python.")
 ]
 SampleOption: TypeAlias = Annotated[
     str,
@@ -174,7 +159,6 @@ SampleOption: TypeAlias = Annotated[
         "Run on a part of each folder and table of the inputs, evenly spaced: 1%, or 1000 files or rows. The same data "
         "gives the same part.",
         "N%|N",
-        rare=True,
         callback=_sample,
     ),
 ]
@@ -185,7 +169,6 @@ FaultOption: TypeAlias = Annotated[
         "Inject a fault, once in the run: KIND:KEY=VALUE,..., such as kill:rank=3,step=9 or evict:instance=1,after=9s. "
         "May be repeated. Needs the package allranks-lab, whose docs/fault-injection.md lists the kinds.",
         "FAULT",
-        rare=True,
         callback=_faults,
     ),
 ]
@@ -193,10 +176,7 @@ ForceOption: TypeAlias = Annotated[
     bool, option("--force-rerun", "Run every step, even if an earlier result could be reused.")
 ]
 VerboseOption: TypeAlias = Annotated[
-    bool,
-    option(
-        "--verbose -v", "Log everything that the engine does, as ALLRANKS_LOG=debug, and print it to stderr.", rare=True
-    ),
+    bool, option("--verbose -v", "Log everything that the engine does, as ALLRANKS_LOG=debug, and print it to stderr.")
 ]
 LatestCodeOption: TypeAlias = Annotated[
     bool,
@@ -239,10 +219,7 @@ class AzureOptions(WorkspaceOptions):
     config: Annotated[
         Path | None,
         option(
-            "--config",
-            "A workspace's config.json. Default: the one in .azureml/ in this folder or a parent.",
-            "PATH",
-            rare=True,
+            "--config", "A workspace's config.json. Default: the one in .azureml/ in this folder or a parent.", "PATH"
         ),
     ] = None
 
@@ -259,16 +236,13 @@ class RunOptions:
     cold: Annotated[
         bool,
         option(
-            "--cold",
-            "Start every rank as a new process, instead of forking it from one with the imported packages.",
-            rare=True,
+            "--cold", "Start every rank as a new process, instead of forking it from one with the imported packages."
         ),
     ] = False
     start_timeout: Annotated[
         float,
         typer.Option(
             "--start-timeout",
-            rich_help_panel=RARE,
             metavar="SECONDS",
             min=0.1,
             help="How long an emulated instance may take to start its processes. The step then fails and names it.",
@@ -278,7 +252,6 @@ class RunOptions:
         float,
         typer.Option(
             "--stall",
-            rich_help_panel=RARE,
             metavar="SECONDS",
             min=0,
             help="How long the ranks of a step may make no progress while some wait in a collective. The step then "
@@ -286,10 +259,7 @@ class RunOptions:
         ),
     ] = 300.0
     offline: Annotated[
-        bool,
-        option(
-            "--offline", "Use no network: data comes from the cache, and instances reach only each other.", rare=True
-        ),
+        bool, option("--offline", "Use no network: data comes from the cache, and instances reach only each other.")
     ] = False
     faults: FaultOption = None
     verbose: VerboseOption = False
@@ -320,7 +290,7 @@ class SelectionOptions:
         list[str] | None, option("--only", "Run only this step; reuse what it needs. May be repeated.", "STEP")
     ] = None
     until: Annotated[
-        list[str] | None, option("--until", "Run only this step and what it needs. May be repeated.", "STEP", rare=True)
+        list[str] | None, option("--until", "Run only this step and what it needs. May be repeated.", "STEP")
     ] = None
 
     def selection(self) -> Selection:

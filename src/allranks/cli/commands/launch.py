@@ -46,14 +46,14 @@ def launch(
     layout: Annotated[str, option("--layout -j", _LAYOUT, "NxM|M")] = "",
     distribution: Annotated[
         str,
-        option("--distribution", _DISTRIBUTION, "pytorch|mpi|torchrun|accelerate|deepspeed|tensorflow|ray", rare=True),
+        option("--distribution", _DISTRIBUTION, "pytorch|mpi|torchrun|accelerate|deepspeed|tensorflow|ray"),
     ] = "",
     inputs: Annotated[list[str] | None, option("--input", _INPUT, "NAME=PATH")] = None,
     outputs: Annotated[list[str] | None, option("--output", _OUTPUT, "NAME")] = None,
     variables: Annotated[
         list[str] | None, option("--env", "Set a variable of the ranks. May be repeated.", "NAME=VALUE")
     ] = None,
-    code: Annotated[Path | None, option("--code", _CODE, "DIR", rare=True)] = None,
+    code: Annotated[Path | None, option("--code", _CODE, "DIR")] = None,
     size: Annotated[
         str, option("--size", "Azure size, such as ND96asr_v4.", "SIZE", autocompletion=complete_sizes)
     ] = "",
@@ -63,7 +63,7 @@ def launch(
     dry_run: DryRunOption = False,
     *,
     rank: StreamedRankOption = "0",
-    quiet: Annotated[bool, option("--quiet", "Do not print what the script prints.", rare=True)] = False,
+    quiet: Annotated[bool, option("--quiet", "Do not print what the script prints.")] = False,
     execution: RunOptions,
     folder: FolderOption = None,
     json: JsonOption = False,

@@ -59,7 +59,7 @@ def run(
     execution: RunOptions,
     folder: FolderOption = None,
     json: JsonOption = False,
-    as_azure: Annotated[bool, option(AS_AZURE, _AS_AZURE, rare=True)] = False,
+    as_azure: Annotated[bool, option(AS_AZURE, _AS_AZURE)] = False,
 ) -> None:
     """Run a pipeline, or a single component, on this machine.
 

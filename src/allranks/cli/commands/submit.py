@@ -49,10 +49,8 @@ def submit(
         ),
     ] = None,
     experiment: Annotated[str, option("--experiment", "Name of the experiment.", "NAME")] = "",
-    tag: Annotated[
-        list[str] | None, option("--tag", "Tag of the run. May be repeated.", "KEY=VALUE", rare=True)
-    ] = None,
-    display_name: Annotated[str, option("--display-name", "Name of the run in the studio.", "TEXT", rare=True)] = "",
+    tag: Annotated[list[str] | None, option("--tag", "Tag of the run. May be repeated.", "KEY=VALUE")] = None,
+    display_name: Annotated[str, option("--display-name", "Name of the run in the studio.", "TEXT")] = "",
     stream: Annotated[bool, typer.Option("--stream/--no-stream", help="Watch the run until it ends.")] = True,
     dry_run: Annotated[
         bool,
