@@ -30,6 +30,16 @@ def make_curve(*values: float) -> list[Point]:
     return [Point(step, value, BEGIN + step) for step, value in enumerate(values)]
 
 
+def trained_run(number: int, **changes: Any) -> RunRecord:
+    """A run with a curve of two points, whose accuracy falls with its number."""
+    step = make_step("train", metrics={"loss": make_curve(2, 1 / (number + 1)), "speed": make_curve(1, 2)})
+    run = make_run(step, id=f"run{number:02}", created=BEGIN + number, inputs={"lr": f"0.{number}", "seed": "1"})
+    run.results = {"accuracy": 1 - number / 100}
+    for name, value in changes.items():
+        setattr(run, name, value)
+    return run
+
+
 def make_ranks(instances: int, processes: int) -> list[RankRecord]:
     return [
         RankRecord(rank, rank // processes, rank % processes, "host", Status.COMPLETED, BEGIN + 1, BEGIN + 4, 0)

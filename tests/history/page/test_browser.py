@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from accessibility import needs_axe, violations
 from allranks.history.page.page import page as rendered
+from allranks.history.page.runs_page import runs_page
 from allranks.history.records import RunRecord, Status
 from chromium import PROGRAM, Browser, assert_self_contained, chromium, take_pictures
-from run_records import make_curve, make_run, make_step
+from run_records import make_curve, make_run, make_step, trained_run
 from shown_runs import failing_training, large_running
 
 pytestmark = [
@@ -65,6 +67,20 @@ def test_a_running_pipeline_of_a_thousand_steps(browser: Browser, tmp_path: Path
     tab.click("a.cell[href='#step-tokenize_300']")
     tab.wait_for("document.getElementById('step-tokenize_300').checkVisibility()")
     assert tab.evaluate("document.getElementById('step-tokenize_300').open")
+
+
+@needs_axe
+def test_the_page_of_all_runs(browser: Browser, tmp_path: Path) -> None:
+    runs = [trained_run(number) for number in (3, 2, 1)]
+    other = trained_run(0, name="other", status=Status.RUNNING, ended=None)
+    text = runs_page(tmp_path, [*runs, other], {"digits": runs}, {"run04": "a record cannot be read"}, time.time())
+    (tmp_path / "runs.html").write_text(text, encoding="utf-8")
+    tab = browser.open((tmp_path / "runs.html").as_uri())
+    take_pictures(tab, tmp_path, "runs")
+    assert_self_contained(tab)
+    for dark in (False, True):
+        tab.use_dark_mode(dark)
+        assert violations(tab) == []
 
 
 def test_a_failing_training_on_two_instances_with_eight_processes(browser: Browser, tmp_path: Path) -> None:

@@ -4,25 +4,14 @@ from pathlib import Path
 
 from allranks.history import stored
 from allranks.history.page.runs_page import NAME, runs_page, write_runs_page
-from allranks.history.records import RunRecord
 from allranks.history.store import Store
 from allranks.workspace import Workspace
-from run_records import BEGIN, NOW, make_curve, make_run, make_step
+from run_records import NOW, trained_run
 from shown_page import Page
 
 
-def trained(number: int, **changes: object) -> RunRecord:
-    """A run with a curve of two points, whose accuracy falls with its number."""
-    step = make_step("train", metrics={"loss": make_curve(2, 1 / (number + 1)), "speed": make_curve(1, 2)})
-    run = make_run(step, id=f"run{number:02}", created=BEGIN + number, inputs={"lr": f"0.{number}", "seed": "1"})
-    run.results = {"accuracy": 1 - number / 100}
-    for name, value in changes.items():
-        setattr(run, name, value)
-    return run
-
-
 def test_the_runs_of_a_pipeline_share_a_table_and_charts(tmp_path: Path) -> None:
-    runs = [trained(2), trained(1)]
+    runs = [trained_run(2), trained_run(1)]
     shown = Page(runs_page(tmp_path, runs, {"digits": runs}, {}, NOW))
     assert "2 runs" in shown.text
     assert "accuracy lr" in shown.text  # the head: of the inputs, only the one that differs
@@ -36,7 +25,7 @@ def test_the_runs_of_a_pipeline_share_a_table_and_charts(tmp_path: Path) -> None
 
 
 def test_a_run_keeps_its_colour_where_another_one_has_no_curve(tmp_path: Path) -> None:
-    runs = [trained(2), trained(1)]
+    runs = [trained_run(2), trained_run(1)]
     del runs[0].steps[0].metrics["loss"]
     shown = Page(runs_page(tmp_path, runs, {"digits": runs}, {}, NOW))
     assert [value["class"] for tag, value in shown.tags if tag == "g"] == ["series s1", "series s0", "series s1"]
@@ -47,7 +36,7 @@ def test_of_many_runs_the_newest_and_the_best_are_drawn_and_a_damaged_one_is_lis
     workspace.make()
     with Store(workspace.database) as store:
         for number in range(10):
-            run = trained(number, page=str(workspace.run_folder(f"run{number:02}") / "run.html"))
+            run = trained_run(number, page=str(workspace.run_folder(f"run{number:02}") / "run.html"))
             store.add_run(run, "{}")
             store.add_points(run.id, "train", [("loss", point) for point in run.steps[0].metrics["loss"]])
         store.connection.execute("UPDATE run SET record = '{' WHERE id = 'run08'")
