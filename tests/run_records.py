@@ -9,6 +9,7 @@ from allranks.history.records import Point, RankRecord, RunRecord, Status, StepR
 
 BEGIN = 1783166584.0
 NOW = BEGIN + 100
+RATES = (1e-4, 1e-3, 1e-2, 1e-1)
 
 
 def make_step(name: str, needs: tuple[str, ...] = (), **changes: Any) -> StepRecord:
@@ -45,6 +46,24 @@ def make_ranks(instances: int, processes: int) -> list[RankRecord]:
         RankRecord(rank, rank // processes, rank % processes, "host", Status.COMPLETED, BEGIN + 1, BEGIN + 4, 0)
         for rank in range(instances * processes)
     ]
+
+
+def make_sweep(values: tuple[float | None, ...], goal: str = "maximize") -> list[StepRecord]:
+    """A sweep with a trial for each value of its metric; one without a value failed."""
+    inputs = {"data": "/data", "search_space.lr": "loguniform(-9, -2)", "search_space.kind": "choice(a, b)"}
+    best = {"accuracy": make_curve(0.9)}
+    steps = [make_step("tune", kind="sweep", inputs={**inputs, "objective": f"{goal} accuracy"}, metrics=best)]
+    for number, value in enumerate(values):
+        steps.append(
+            make_step(
+                f"tune.trial[{number}]",
+                status=Status.FAILED if value is None else Status.COMPLETED,
+                inputs={"lr": str(RATES[number % 4]), "kind": "ab"[number % 2], "data": "/data"},
+                metrics={} if value is None else {"accuracy": make_curve(0.5, value)},
+                ended=NOW + number,
+            )
+        )
+    return steps
 
 
 def write_matrix(path: Path, labels: object, matrix: object, kind: str = "confusion_matrix") -> None:

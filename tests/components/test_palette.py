@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from accessibility import assert_accessible, needs_axe
 from allranks.catalog.declared_ports import Port
 from allranks.catalog.find import ComponentInfo
 from allranks.catalog.palette import groups, palette
 from allranks.cli.main import app
+from chromium import assert_self_contained, chromium
 from component_projects import add_function, make
 
 VOID = {"meta", "input", "br", "link", "img"}
@@ -129,3 +131,34 @@ def test_the_command_writes_the_page_and_opens_it_when_asked(tmp_path: Path, mon
     lost = tmp_path / "none" / "page.html"
     done = CliRunner().invoke(app, ["components", str(tmp_path / "components"), "--page", str(lost)])
     assert "No such file" in str(done.exception)
+
+
+@pytest.mark.slow
+@needs_axe
+@pytest.mark.xdist_group("chromium")
+def test_in_a_browser_one_component_is_shown_found_by_name_and_copied(tmp_path: Path) -> None:
+    components = [
+        info("trace", description="Says how a train of thought goes on."),
+        info("train", inputs=PORTS, path=Path("components/train/component.yaml")),
+        info("retrain"),
+    ]
+    file = tmp_path / "page.html"
+    file.write_text(palette(components), encoding="utf-8")
+    shown = "[...document.querySelectorAll('article:not([hidden])')].map((each) => each.id).join()"
+    with chromium(tmp_path / "profile") as browser:
+        tab = browser.open(file.as_uri() + "#retrain")
+        assert tab.evaluate(shown) == "retrain"
+        tab.type("#search", "train")
+        assert tab.text("#results").split("\n")[::2] == ["train", "retrain", "trace"]
+        assert tab.evaluate(shown) == "train"
+        tab.evaluate("document.getElementById('train-times').value = '5'; 0")
+        tab.click("#train [data-copy=python]")
+        python = tab.text("#train pre")
+        assert 'train = load_component("components/train/component.yaml")\n\n' in python
+        assert "\nstep = train(\n    data=data,\n    times=5,\n)" in python
+        tab.click("#train [data-copy=yaml]")
+        assert "\n  inputs:\n    data: ${{parent.inputs.data}}\n    times: 5" in tab.text("#train pre")
+        tab.resize(390, 900)
+        assert not tab.is_too_wide()
+        assert_accessible(tab)
+        assert_self_contained(tab)

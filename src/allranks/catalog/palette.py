@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 
 from allranks.catalog.declared_ports import DATA
+from allranks.catalog.example import definition
 from allranks.catalog.find import ComponentInfo, bounds
 from allranks.history import formatting
 from allranks.history.page import html_page
+from allranks.sdk.paths import shown
 
 GROUPS = ("task", "category")
 """Tags by which the palette groups components. A component's first one is used."""
@@ -24,7 +26,9 @@ def groups(components: Sequence[ComponentInfo]) -> dict[str, list[ComponentInfo]
 def palette(components: Sequence[ComponentInfo]) -> str:
     """Return the page as text. The same components give the same page."""
     environment = html_page.templates("allranks.catalog")
-    environment.globals.update(layout=layout, bounds=bounds, DATA=DATA, GROUPS=GROUPS)
+    environment.globals.update(
+        layout=layout, bounds=bounds, definition=definition, shown=shown, DATA=DATA, GROUPS=GROUPS
+    )
     return html_page.render(
         environment,
         "palette.html",

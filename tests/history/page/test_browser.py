@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from accessibility import needs_axe, violations
+from accessibility import assert_accessible, needs_axe
 from allranks.history.page.page import page as rendered
 from allranks.history.page.runs_page import runs_page
 from allranks.history.records import RunRecord, Status
 from chromium import PROGRAM, Browser, assert_self_contained, chromium, take_pictures
-from run_records import make_curve, make_run, make_step, trained_run
+from run_records import make_curve, make_run, make_step, make_sweep, trained_run, write_matrix
 from shown_runs import failing_training, large_running
 
 pytestmark = [
@@ -78,9 +78,7 @@ def test_the_page_of_all_runs(browser: Browser, tmp_path: Path) -> None:
     tab = browser.open((tmp_path / "runs.html").as_uri())
     take_pictures(tab, tmp_path, "runs")
     assert_self_contained(tab)
-    for dark in (False, True):
-        tab.use_dark_mode(dark)
-        assert violations(tab) == []
+    assert_accessible(tab)
 
 
 def test_a_failing_training_on_two_instances_with_eight_processes(browser: Browser, tmp_path: Path) -> None:
@@ -96,6 +94,15 @@ def test_a_failing_training_on_two_instances_with_eight_processes(browser: Brows
     tab.type("#search", "")
     tab.wait_for("document.getElementById('found').textContent === ''")
     assert not tab.evaluate("document.querySelector(\"[id='step-train/3'] .log\").checkVisibility()")
+    # What does not fit a filter is faded in the graph and in the timeline, whose bars lead to the steps.
+    tab.click("#only-Failed")
+    faded = "[...document.querySelectorAll('SECTION [data-x-dim]')].map((each) => each.getAttribute('href')).join()"
+    others = "#step-prepare,#step-evaluate,#step-register"
+    assert [tab.evaluate(faded.replace("SECTION", each)) for each in ("#graph", "#timeline")] == [others] * 2
+    tab.click("#only-Failed")
+    click = "dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true }))"
+    tab.evaluate(f"document.querySelector('#timeline [href$=prepare] .bar').{click}")
+    tab.wait_for("document.getElementById('step-prepare').open")
     # A copy of the folder keeps its logs.
     (tmp_path / "runs").rename(tmp_path / "sent by mail")
     copy = browser.open((tmp_path / "sent by mail/calm_otter/run.html").as_uri())
@@ -146,3 +153,24 @@ def test_the_values_of_a_chart_are_shown_at_the_pointer(browser: Browser, tmp_pa
     tab.wait_for("document.querySelector('.tip')?.innerText.includes('train_loss')")
     tab.call("Input.dispatchMouseEvent", type="mouseMoved", x=2, y=2)
     tab.wait_for("document.querySelector('.tip') === null")
+
+
+@needs_axe
+def test_the_pages_of_runs_can_be_read_by_all(browser: Browser, tmp_path: Path) -> None:
+    failed, now = failing_training(tmp_path / "runs" / "failed")
+    completed = make_run(
+        make_step("train", metrics={"loss": make_curve(2.0, 1.0)}), folder=str(tmp_path / "runs/whole")
+    )
+    matrix = [[10 * share, 100 - 10 * share] for share in range(11)]
+    write_matrix(tmp_path / "c.json", [*range(11)], [[*row, *[0] * 9] for row in matrix])
+    completed.steps[0].folder, completed.steps[0].artifacts = str(tmp_path), ["c.json"]
+    tuned = make_run(*make_sweep((0.6, 0.8, None, 0.9)), folder=str(tmp_path / "runs/swept"))
+    for run, width in ((failed, 390), (completed, 390), (tuned, 1440)):
+        tab = browser.open(write(run, now).as_uri(), width)
+        assert_accessible(tab)
+        assert_self_contained(tab)
+    tab.resize(390, 900)
+    assert not tab.is_too_wide()
+    # On a phone, a list of the trials stands for the picture.
+    assert not tab.evaluate("document.querySelector('.parallel').checkVisibility()")
+    assert tab.evaluate("getComputedStyle(document.querySelector('.trials td'), '::before').content") == '"lr"'

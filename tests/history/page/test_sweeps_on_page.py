@@ -7,39 +7,18 @@ import pytest
 
 from allranks.history.nested import nested, sweeps
 from allranks.history.page.page import page
-from allranks.history.records import Status, StepRecord
-from run_records import NOW, make_curve, make_run, make_step
+from run_records import NOW, make_run, make_sweep
 from shown_page import Page
-
-RATES = (1e-4, 1e-3, 1e-2, 1e-1)
-
-
-def sweep(values: tuple[float | None, ...], goal: str = "maximize") -> list[StepRecord]:
-    """A sweep with a trial for each value of its metric; one without a value failed."""
-    inputs = {"data": "/data", "search_space.lr": "loguniform(-9, -2)", "search_space.kind": "choice(a, b)"}
-    best = {"accuracy": make_curve(0.9)}
-    steps = [make_step("tune", kind="sweep", inputs={**inputs, "objective": f"{goal} accuracy"}, metrics=best)]
-    for number, value in enumerate(values):
-        steps.append(
-            make_step(
-                f"tune.trial[{number}]",
-                status=Status.FAILED if value is None else Status.COMPLETED,
-                inputs={"lr": str(RATES[number % 4]), "kind": "ab"[number % 2], "data": "/data"},
-                metrics={} if value is None else {"accuracy": make_curve(0.5, value)},
-                ended=NOW + number,
-            )
-        )
-    return steps
 
 
 @pytest.mark.parametrize(("goal", "order"), [("maximize", "3102"), ("minimize", "0132")])
 def test_the_best_trials_come_first(goal: str, order: str) -> None:
-    (found,) = sweeps(sweep((0.6, 0.8, None, 0.9), goal))
+    (found,) = sweeps(make_sweep((0.6, 0.8, None, 0.9), goal))
     assert "".join(str(trial.number) for trial in found.ranking) == order
 
 
 def test_the_page_shows_a_row_for_each_trial_with_a_link_to_its_details() -> None:
-    html = page(make_run(*sweep((0.6, None, math.nan, 0.9))), NOW)
+    html = page(make_run(*make_sweep((0.6, None, math.nan, 0.9))), NOW)
     assert re.findall("<b>(.*)</b><span>accuracy</span><small>(.*)</small>", html) == [("0.9", "tune")]
     shown = Page(html)
     ids = {attrs["id"] for _, attrs in shown.tags if attrs.get("id")}
@@ -52,12 +31,12 @@ def test_the_page_shows_a_row_for_each_trial_with_a_link_to_its_details() -> Non
 
 
 def test_a_page_with_many_trials_shows_the_best_ones() -> None:
-    html = page(make_run(*sweep(tuple(number / 1000 for number in range(150)))), NOW)
+    html = page(make_run(*make_sweep(tuple(number / 1000 for number in range(150)))), NOW)
     assert len(re.findall('<tr><th scope="row"><a href="#step-tune', html)) == 100
     assert "… 50 more trials" in html
 
 
 def test_trials_are_directly_in_their_sweep() -> None:
-    (root,) = nested(sweep((0.6, 0.8)))
+    (root,) = nested(make_sweep((0.6, 0.8)))
     assert [node.name for node in root.children] == ["trial[0]", "trial[1]"]
     assert all(node.is_iteration for node in root.children)
