@@ -39,6 +39,7 @@ def test_a_component_runs_with_the_layout_of_the_command_line(project: Path) -> 
     values = ("--set", "who=you", "--set", "data=names", "--no-track", "--json")
     done = called("run", "greet", "-j", "2x2", *values, folder=project)
     assert (done.code, done.json["status"]) == (0, "Completed")
+    assert done.json["steps"][0]["defaults"] == ["loud"]
     said = Path(done.json["outputs"]["said"])
     assert sorted(file.read_text() for file in said.iterdir()) == [f"{rank} of 4 you\n" for rank in range(4)]
     again = called("rerun", "latest", "--latest-code", "--no-track", "--json", folder=project)

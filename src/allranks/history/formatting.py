@@ -53,6 +53,11 @@ def step_layout(step: StepRecord) -> str:
     return layout(step.distribution, step.instance_count, step.process_count_per_instance)
 
 
+def progress(step: StepRecord) -> str:
+    """Return how much of its work a step has done, such as ``12/12``; "" if the total is unknown."""
+    return f"{step.progress.done:,}/{step.progress.total:,}" if step.progress and step.progress.total else ""
+
+
 def node_layout(node: Node) -> str:
     """Return the layout of a step, or the number of nodes in a group."""
     if node.children and all(child.is_iteration for child in node.children):

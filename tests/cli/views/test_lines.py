@@ -7,7 +7,7 @@ import pytest
 
 from allranks.cli.console import console as make_console
 from allranks.cli.views.progress import PlainLines
-from allranks.history.records import RunRecord, Status
+from allranks.history.records import Progress, RunRecord, Status
 
 Screens = Callable[..., Any]
 
@@ -32,11 +32,11 @@ def test_a_line_a_change_of_a_step_and_none_for_its_ranks(screen: Screens, runni
     for rank in train.ranks:
         rank.status = Status.COMPLETED
         lines.changed(running, train)
-    train.status, train.ended = Status.COMPLETED, train.started + 12
+    train.status, train.ended, train.progress = Status.COMPLETED, train.started + 12, Progress(12, 12)
     lines.changed(running, train)
     assert len(console.lines) == 2
     assert re.fullmatch(r"\d\d:\d\d:\d\d  train\s+Running\s+pytorch 2 x 2", console.lines[0])
-    assert re.search(r"train\s+Completed\s+pytorch 2 x 2  12 s$", console.lines[1])
+    assert re.search(r"train\s+Completed\s+pytorch 2 x 2  12 s  12/12$", console.lines[1])
 
 
 def test_the_start_names_run_and_instances(screen: Screens, running: RunRecord, clock: Clock) -> None:

@@ -1,5 +1,7 @@
 """Bars of steps and ranks."""
 
+import pytest
+
 from allranks.history.page.items import items_of
 from allranks.history.page.timeline import LABELS, WIDTH, Block, timeline
 from allranks.history.records import Status
@@ -30,6 +32,22 @@ def test_bars_lie_within_the_picture_and_a_reused_step_has_none() -> None:
     assert rows["goes_on"].bar is not None
     assert rows["long"].bar is not None
     assert rows["goes_on"].bar.x > rows["long"].bar.x
+
+
+def test_the_time_before_the_first_rank_is_a_part_of_the_bar() -> None:
+    step = make_step("train", ended=BEGIN + 21, ranks=make_ranks(1, 2))
+    for rank, started in zip(step.ranks, (BEGIN + 6, BEGIN + 7), strict=True):
+        rank.started, rank.ended = started, BEGIN + 21
+    drawn = timeline(make_run(step), NOW, items_of([step]))
+    assert drawn is not None
+    (block,) = drawn.parts
+    assert isinstance(block, Block)
+    (row,) = block.rows
+    assert row.bar is not None
+    assert row.importing is not None
+    assert (row.importing.x, row.importing.title.endswith("before the first rank started · 5.0 s")) == (row.bar.x, True)
+    assert row.importing.width == pytest.approx(row.bar.width / 4, abs=0.2)
+    assert row.importing.x + row.importing.width == pytest.approx(row.ranks[0].x, abs=0.2)
 
 
 def test_a_rank_says_how_it_ended() -> None:

@@ -13,7 +13,7 @@ from rich.text import Text
 from allranks.cli.console import with_links
 from allranks.cli.views.summary import summary
 from allranks.cli.views.tree import name_width, tree
-from allranks.history.formatting import cause, elapsed, reason, step_layout
+from allranks.history.formatting import cause, elapsed, progress, reason, step_layout
 from allranks.history.nested import count_steps
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord, Status, StepRecord
@@ -95,7 +95,7 @@ def _description(step: StepRecord, now: float) -> str:
     if step.reused_from:
         parts.append(f"reused from {step.reused_from}")
     elif step.status.ended:
-        parts.append(duration(elapsed(step, now)))
+        parts += filter(None, (duration(elapsed(step, now)), progress(step)))
     if step.verdict:
         why = shortened(reason(step.verdict)) if step.verdict.rank is None else ""
         parts.append(": ".join(filter(None, (cause(step.verdict), why))))

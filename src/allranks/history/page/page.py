@@ -150,8 +150,7 @@ def _what(item: Item, now: float) -> str:
 
 def _last_values(step: StepRecord) -> str:
     """Return the progress of a step, and the last values of its metrics that fit on one line."""
-    done = step.progress and step.progress.total and f"{step.progress.done:,}/{step.progress.total:,}"
-    texts = [done] if done else []
+    texts = [text] if (text := formatting.progress(step)) else []
     texts += [f"{name} {number(points[-1].value)}" for name, points in step.metrics.items() if points]
     return ", ".join(texts[:_VALUES]) + (", …" if len(texts) > _VALUES else "")
 
