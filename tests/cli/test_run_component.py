@@ -58,7 +58,7 @@ def test_missing_inputs_are_listed_with_their_descriptions(project: Path) -> Non
 BAD = {
     "a name that nothing has": (("run", "gret"), ("neither a file nor a component", "did you mean greet?")),
     "an input that it has not": (("run", "greet", "--set", "whom=x"), ("no input whom", "did you mean who?")),
-    "no layout": (("run", "greet", "-j", "2"), ("-j 2", "INSTANCESxPROCESSES")),
+    "no layout": (("run", "greet", "-j", "2y2"), ("-j 2y2", "INSTANCESxPROCESSES")),
     "processes where the distribution has no such number": (
         ("run", "record_launch_tensorflow", "-j", "2x2", "--set", "folder=names"),
         ("process_count_per_instance", "the distribution tensorflow starts one process"),
