@@ -97,6 +97,7 @@ def test_a_damaged_run_is_listed_as_unreadable_beside_the_others(workspace: Work
     assert "unreadable" in done.stdout
     assert "cd000002" in done.stdout
     assert done.stderr.count("ab000001") == 1
+    assert call("show", "cd00").stdout.startswith("retrain")
     page = call("runs", "--page")
     file = workspace.root / "runs.html"
     assert (page.stdout, file.is_file()) == (f"written  {file}\n", True)

@@ -34,7 +34,8 @@ def find(connection: sqlite3.Connection, text: str, folder: Path) -> str:
     Raise InputError if the text names no run, or several, which it lists.
     """
     # Most requests give a complete id, which needs no scan.
-    conditions = ["id = :text", _EXACT, _SIMILAR]
+    # Without a condition, one damaged record would hide all other runs.
+    conditions = ["id = :text", *(f"CASE WHEN json_valid(record) THEN {each} END" for each in (_EXACT, _SIMILAR))]
     if text.startswith(_AZURE):
         text, conditions = text.removeprefix(_AZURE), conditions[:1]
     elif text == LATEST:

@@ -63,5 +63,5 @@ def runs(
     if unreadable:
         where = f"{workspace.database}, {'run' if len(unreadable) == 1 else 'runs'} {', '.join(unreadable)}"
         fix = "restore a copy of the file; the logs and outputs of the runs are in .allranks/runs"
-        found = f"cannot be read: {next(iter(unreadable.values()))}"
-        print_warnings([Problem(where, found, "a record that this version wrote", fix, code="damaged-workspace")])
+        why, expected = next(iter(unreadable.values())), "a record that this version wrote"
+        print_warnings([Problem(where, why, expected, fix, code="damaged-workspace")])
