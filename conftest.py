@@ -149,7 +149,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    if FOLDERS_OF_PROCESSES & set(item.path.relative_to(item.config.rootpath).parts):
+    folders = set(item.path.relative_to(item.config.rootpath).parts)
+    if FOLDERS_OF_PROCESSES & folders or item.get_closest_marker("recipe"):
         item.add_marker(pytest.mark.slow)
 
 

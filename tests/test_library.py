@@ -30,6 +30,7 @@ def test_the_names_are_those_of_the_folders_of_all_specs() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_stub_declares_them() -> None:
     component = runpy.run_path(str(ROOT / "tools" / "make_library.py"))["component"]
     for name, spec in shipped_specs().items():

@@ -150,6 +150,7 @@ except InputError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_run_with_one_message(rack_works: bool, tmp_path: Path) -> None:
     if not rack_works:
         pytest.skip("this machine has no user namespaces")

@@ -116,6 +116,7 @@ def test_every_link_leads_to_a_form() -> None:
     assert {str(each["href"])[1:] for each in page.of("a")} <= ids
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_page_and_opens_it_when_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path)
     add_function(tmp_path)

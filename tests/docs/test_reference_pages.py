@@ -10,6 +10,7 @@ from documents import broken_links
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "words"),
     [

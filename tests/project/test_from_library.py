@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from allranks.catalog import shipped_folder
 from allranks.project.files import copy_components
 from allranks_command import called, content
+
+pytestmark = pytest.mark.slow  # starts the command
 
 
 def test_a_pipeline_of_the_library_becomes_the_project_s_own_and_is_right(tmp_path: Path) -> None:

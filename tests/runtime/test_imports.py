@@ -1,6 +1,10 @@
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.slow  # each imports in a new process
+
 HEAVY = {"azure", "mlflow", "typer", "rich", "pydantic", "yaml", "jinja2", "cattrs", "mldesigner"}
 STACKS = {"torch", "numpy", "deepspeed", "horovod", "tensorflow", "lightning", "mpi4py"}
 

@@ -163,6 +163,7 @@ def test_every_launch_with_an_address_comes_here(monkeypatch: pytest.MonkeyPatch
     assert seen == [("lo", 2)]
 
 
+@pytest.mark.slow
 def test_real_ranks(start) -> None:  # type: ignore[no-untyped-def]
     """Both have the settings; the first alone says so, once, and keeps it among the run's notes."""
     ended = start(

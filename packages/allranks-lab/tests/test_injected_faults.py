@@ -21,6 +21,8 @@ from allranks.workspace import Workspace
 from allranks_lab.faults import injection
 from mpirun import needs_mpirun
 
+pytestmark = pytest.mark.slow  # starts an engine
+
 Runner = Callable[..., RunRecord]
 
 # Each rank ends only if one has saved before.

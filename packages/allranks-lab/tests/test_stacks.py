@@ -16,6 +16,8 @@ from allranks.workspace import Workspace
 from allranks_lab.stacks import command
 from allranks_lab.stacks.launches import LAUNCHES, LAYOUTS, Launch, run_trial
 
+pytestmark = pytest.mark.slow  # starts ranks of every stack
+
 PROJECT = Path(__file__).resolve().parents[3]
 TABLE = PROJECT / "packages/allranks-lab/docs/stacks.md"
 

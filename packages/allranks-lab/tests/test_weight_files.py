@@ -11,6 +11,8 @@ from torch.distributed.checkpoint.state_dict_saver import save
 
 from allranks_lab.rehearsal import outputs
 
+pytestmark = pytest.mark.slow  # torch's checkpoints take seconds to import
+
 
 def safetensors(path: Path, value: float) -> None:
     save_file({"weight": torch.full((2,), value), "steps": torch.tensor(int(path.parent.name == "b"))}, path)

@@ -20,6 +20,8 @@ from allranks.plan.ports import Input, Output
 from allranks.plan.ports import Path as DataPath
 from allranks.workspace import Workspace
 
+pytestmark = pytest.mark.slow  # starts services
+
 Environment = Callable[[str, str], None]
 
 
