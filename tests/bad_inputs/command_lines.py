@@ -20,13 +20,13 @@ ROWS = {
     "a script to launch that is gone": Row("launch trian.py", ("no such file", "train.py"), files=SCRIPT),
     "a folder to launch": Row("launch src", ("src", "it is a folder", "train.py"), files={"src/train.py": ""}),
     "a script that its code lacks": Row("launch --code src train.py", ("src/train.py",), files=SCRIPT | {"src/a": ""}),
-    "a layout that is none": _launch("-j 4", "-j 4", "2x4"),
+    "a layout that is none": _launch("-j 4x", "-j 4x", "2x4"),
     "a launcher that contradicts the layout": Row(
         "launch -j 2x2 torchrun --nproc-per-node 4 train.py", ("--nproc-per-node 4", "-j 2x2"), files=SCRIPT
     ),
     "a launch of an unknown distribution": _launch("--distribution nccl", "--distribution nccl", "pytorch, mpi"),
     "a launch on data that is gone": _launch("--input data=gone", "--input data=gone", "no such folder"),
-    "an input without a path": _launch("--input data", "--input data", "NAME=VALUE", "data=my/folder"),
+    "an input without a path": _launch("--input data", "--input data", "NAME=VALUE", "data=VALUE"),
     "a launch that overwrites a file": Row(
         "launch --emit job.yml train.py", ("--emit job.yml", "the file exists"), files=SCRIPT | {"job.yml": ""}
     ),

@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from allranks import packages
-from allranks.cli.command import build, leave_as_written, without_help
+from allranks.cli.command import build, convert_quickly, without_help
 from allranks.deferred_imports import DeferredImports
 
 _ROOMS = (
@@ -82,7 +82,7 @@ def lazy_group(
                 raise
 
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-            leave_as_written(self, ctx)
+            convert_quickly(self, ctx)
             if default and args[:1] not in ([name] for name in (*self.commands, "--help", "-h")):
                 args = [default, *args]
             return super().parse_args(ctx, args)
@@ -132,7 +132,7 @@ def _with_value(error: typer.BadParameter) -> str:
         "greater_than_equal": f"at least {limits.get('ge')}",
         "less_than_equal": f"at most {limits.get('le')}",
     }.get(str(kind))
-    return f"found {value!r}, expected {expected}" if expected else str(error.message)
+    return f"found {value!r}, expected {expected}" if expected else str(error.message).removeprefix("Value error, ")
 
 
 def _command(package: str, name: str) -> Any:
