@@ -4,6 +4,7 @@ import math
 import re
 import time
 from collections.abc import Sequence
+from datetime import datetime
 
 NOTHING = "–"
 """Shown for a missing value."""
@@ -93,6 +94,11 @@ def short_when(seconds: float, now: float) -> str:
     """Return a time of this day as ``12:03``, of this year as ``11-30 12:03``, and of another year as a date."""
     text, today = when(seconds)[:16], when(now)
     return text[11:] if text[:10] == today[:10] else text[5:] if text[:4] == today[:4] else text[:10]
+
+
+def local_time(moment: datetime) -> str:
+    """Return ``Mon 2026-01-05 02:30 CET``, in this machine's time zone."""
+    return f"{moment.astimezone():%a %Y-%m-%d %H:%M %Z}"
 
 
 def shortened(text: str) -> str:

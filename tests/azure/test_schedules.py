@@ -196,7 +196,7 @@ def test_the_list_shows_what_is_declared_beside_what_is_applied(
     assert rows["monthly"]["next"] is None
     text = schedules("list").out
     assert "nightly  enabled, applied with another trigger" in text
-    assert "02:05 CE" in text
+    assert text.count("  next: ") == 2
 
 
 def test_an_unknown_name_is_told(schedules: Command, azure: FakeAzure) -> None:

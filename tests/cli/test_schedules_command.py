@@ -1,14 +1,16 @@
-"""`allranks schedules next` and `run`: real processes, killed, stopped and gone on with."""
+"""`allranks schedules`: real processes, killed, stopped and gone on with, and the commands about them."""
 
 import signal
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from allranks.cli.main import main
 from allranks.history import stored
+from allranks.text import local_time
 from allranks.workspace import Workspace
 from allranks_command import PATIENCE, Ended, Fifo, allranks, started, write
 
@@ -81,6 +83,7 @@ def test_a_scheduler_that_is_killed_or_stopped_is_gone_on_with(project: Path) ->
         until(process, f'"event": "resumed", "schedule": "hourly", "run": "{name}"')
         until(process, '"status": "Completed"')
         process.send_signal(signal.SIGINT)
+        until(process, '"event": "stopped"')
         assert process.wait(PATIENCE) == 0
     (record,) = stored.runs(Workspace(project / ".allranks"))
     (step,) = record.steps
@@ -112,7 +115,55 @@ def test_the_next_firings_are_listed(
     assert {moment[11:] for moment in nightly["firings"]} <= {"00:30:00+00:00", "01:30:00+00:00"}
     text = call(monkeypatch, capfd, project, "next", "1", "pipelines/working.py").out
     assert "nightly  cron 30 2 * * *, W. Europe Standard Time" in text
-    assert " 02:30 CE" in text
+    assert f"  {local_time(datetime.fromisoformat(nightly['firings'][0]))}\n" in text
+    assert call(monkeypatch, capfd, project, "next", "pipelines/working.py", "1").out == text
+
+
+def test_a_schedule_of_this_machine_is_disabled_and_enabled(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The arguments are in any order, and without a workspace this machine is meant."""
+
+    def states() -> dict[str, tuple[str, bool]]:
+        rows = call(monkeypatch, capfd, project, "list", "--json").json
+        return {row["name"]: (row["state"], row["next"] is not None) for row in rows}
+
+    assert states() == {"hourly": ("enabled", True), "nightly": ("enabled", True)}
+    assert call(monkeypatch, capfd, project, "disable", "nightly", "pipelines").out == "nightly: disabled\n"
+    assert call(monkeypatch, capfd, project, "disable", "pipelines", "nightly").out == "nightly: disabled already\n"
+    assert states() == {"hourly": ("enabled", True), "nightly": ("disabled", False)}
+    assert "no scheduler is running" in call(monkeypatch, capfd, project, "list").out
+    assert call(monkeypatch, capfd, project, "enable", "nightly", "--json").json["changed"] is True
+    assert states()["nightly"] == ("enabled", True)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("disable", "nightyl"), "nightly"),
+        (("enable", "pipelines", "nightly", "./other"), "a second file or folder"),
+        (("trigger", "pipelines"), "no name of a schedule"),
+        (("next", "0"), "a number of firings"),
+    ],
+)
+def test_what_is_no_schedule_is_named(
+    words: tuple[str, ...],
+    said: str,
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    done = call(monkeypatch, capfd, project, *words)
+    assert (done.code, said in done.err) == (2, True), done.err
+
+
+def test_a_schedule_is_run_now(project: Path) -> None:
+    write(project, "pipelines/working.py", DECLARED.format(fifo="none", go="/"))
+    done = allranks("schedules", "trigger", "pipelines", "nightly", folder=project)
+    assert (done.code, "starts now: run nightly-" in done.out) == (0, True), done.err
+    (row,) = (row for row in allranks("schedules", "list", "--json", folder=project).json if row["name"] == "nightly")
+    assert row["last"]["status"] == "Completed"
+    assert f"run {row['last']['run']} Completed" in done.out
 
 
 def test_a_wrong_declaration_starts_nothing(project: Path) -> None:

@@ -85,12 +85,12 @@ class Stage(Clock):
                 [(Schedule(name, name, "", trigger, ""), "{}") for name, trigger in triggers.items()], self.time
             )
 
-    def go(self, hours: float) -> list[str]:
+    def go(self, hours: float, *only: str) -> list[str]:
         """A scheduler's life until then; what it started, as hours: schedule@hour, +hour where it began later."""
         before = len(self.runs)
         self.until = at(hours)
         with Ledger(self.place.ledger) as ledger:
-            self.scheduler = Scheduler(ledger, self.start, self.said.append, self)
+            self.scheduler = Scheduler(ledger, self.start, self.said.append, self, frozenset(only))
             self.scheduler.run()
         return [shown(run) for run in self.runs[before:]]
 
@@ -142,6 +142,54 @@ def test_schedules_of_a_client_stay_when_files_are_read_and_are_seen_while_it_ru
     assert world.place.created() == []
     put(enabled=True)
     assert world.go(5.5) == ["a@5", "b@5.25"]  # what it did not do while it was disabled is not made up for
+
+
+def test_a_disabled_schedule_stays_disabled_when_files_are_read(stage: Callable[..., Stage]) -> None:
+    world = stage()
+
+    def switch(on: bool) -> None:
+        with Ledger(world.place.ledger) as ledger:
+            ledger.switch("a", world.time, on=on)
+
+    world.keep(a=HOURLY, b=HOURLY)
+    switch(on=False)
+    assert world.go(1.5) == ["b@1"]
+    world.keep(b=HOURLY)
+    world.keep(a=HOURLY, b=HOURLY)
+    assert world.go(2.5) == ["b@2"]
+    assert {name: entry.enabled for name, entry in world.place.entries().items()} == {"a": False, "b": True}
+    switch(on=True)
+    assert world.go(3.5) == ["a@3", "b@3"]  # what it missed is not run later
+    last = world.place.entries()["b"].last
+    assert (last and last.run, last and last.status) == ("b-20260101T030000Z", "Completed")
+
+
+def test_a_scheduler_runs_the_named_schedules(stage: Callable[..., Stage]) -> None:
+    world = stage()
+    world.keep(a=HOURLY, b=HOURLY)
+    assert world.go(1.5, "b") == ["b@1"]
+    assert world.said[-1].kind == "stopped"
+
+
+def test_a_firing_that_is_added_runs_at_once_and_moves_no_other(stage: Callable[..., Stage]) -> None:
+    world = stage()
+    world.keep(a=HOURLY)
+    wait = world.wait
+
+    def add(until: datetime | None) -> None:
+        world.wait = wait  # type: ignore[method-assign]
+        with Ledger(world.place.ledger) as ledger:
+            ledger.add("a", at(0.25))
+        world.time = at(0.25)
+
+    world.wait = add  # type: ignore[method-assign]
+    assert world.go(1.5) == ["a@0.25", "a@1"]
+    with Ledger(world.place.ledger) as ledger:
+        firing = ledger.add("a", at(0.75))
+        assert firing is not None
+        world.until = at(9)
+        Scheduler(ledger, world.start, world.said.append, world).run_once(firing)
+    assert [event.kind for event in world.said[-2:]] == ["fired", "ended"]
 
 
 def test_a_recurrence_without_a_start_fires_at_once(stage: Callable[..., Stage]) -> None:

@@ -179,6 +179,13 @@ def switch(client: Any, existing: Mapping[str, Applied], name: str, *, on: bool)
     return True
 
 
+def trigger(client: Any, existing: Mapping[str, Applied], name: str) -> str:
+    """Start the job of a schedule now, and return its name. Raise InputError if there is no such schedule."""
+    named(existing, name)
+    with session(), service_errors(f"starting the job of schedule {name}"):
+        return str(client.schedules.trigger(name).job_name)
+
+
 def delete(client: Any, schedule: Applied) -> None:
     """Delete a schedule. Azure ML requires disabling it first."""
     with session(), service_errors(f"deleting schedule {schedule.name}"):

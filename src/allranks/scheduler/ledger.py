@@ -46,15 +46,32 @@ class SchedulerPaths:
         if not self.ledger.exists():
             return []
         with Ledger(self.ledger) as ledger:
-            return [ledger.plan(schedule.name) for schedule in ledger.schedules()]
+            return [ledger.plan(schedule.name) for schedule in ledger.schedules(disabled=True)]
 
     def created(self) -> list[Schedule]:
         """Return the enabled schedules that `LocalClient` has created."""
-        if not self.ledger.exists():
-            return []
-        with Ledger(self.ledger) as ledger:
-            entries = [entry for entry in ledger.schedules() if entry.source == CREATED]
+        entries = [entry for entry in self.entries().values() if entry.source == CREATED and entry.enabled]
         return [Schedule(entry.name, entry.name, "", entry.trigger, CREATED) for entry in entries]
+
+    def entries(self) -> "dict[str, Entry]":
+        """Return the schedules of the ledger by name, including those that a command has disabled."""
+        if not self.ledger.exists():
+            return {}
+        with Ledger(self.ledger) as ledger:
+            return {entry.name: entry for entry in ledger.schedules(disabled=True)}
+
+    def scheduler(self) -> int | None:
+        """Return the process id of the running scheduler; None if there is none."""
+        with contextlib.suppress(FileNotFoundError), open(self._lock, encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return int(file.read().strip() or 0)
+        return None
+
+    @property
+    def _lock(self) -> Path:
+        return self.workspace.root / "scheduler.lock"
 
     def make(self) -> None:
         """Create the folders. Raise InputError on failure."""
@@ -70,7 +87,7 @@ class SchedulerPaths:
         scheduler is running.
         """
         self.make()
-        with open(self.workspace.root / "scheduler.lock", "a+", encoding="utf-8") as file:
+        with open(self._lock, "a+", encoding="utf-8") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -88,7 +105,8 @@ class SchedulerPaths:
             yield file.fileno()
 
 
-# Times are in UTC, in ISO 8601.
+# Times are in UTC, in ISO 8601. active: 1; -1 if a command has disabled it; 0 if no file declares it any more, or
+# LocalClient has disabled it.
 TABLES = """
 CREATE TABLE schedule (name TEXT PRIMARY KEY, source TEXT NOT NULL, trigger TEXT NOT NULL, plan TEXT NOT NULL, created
 TEXT NOT NULL, cursor TEXT NOT NULL, active INTEGER NOT NULL) STRICT;
@@ -106,6 +124,7 @@ class Entry:
 
     created: the time at which it was first read with this trigger
     cursor:  firings up to this time have been run or skipped
+    last:    the latest firing; None if it has not fired
     """
 
     name: str
@@ -113,6 +132,8 @@ class Entry:
     trigger: Trigger
     created: datetime
     cursor: datetime
+    enabled: bool = True
+    last: "Firing | None" = None
 
 
 @dataclass(frozen=True)
@@ -136,6 +157,10 @@ def run_name(schedule: str, at: datetime) -> str:
     return f"{schedule}-{at.astimezone(UTC):%Y%m%dT%H%M%SZ}"
 
 
+def _moments(created: str, cursor: str) -> tuple[datetime, datetime]:
+    return datetime.fromisoformat(created), datetime.fromisoformat(cursor)
+
+
 class Ledger(Database):
     """An open ledger."""
 
@@ -147,11 +172,13 @@ class Ledger(Database):
 
     def replace(self, schedules: Iterable[tuple[Schedule, str]], now: datetime) -> None:
         """Replace the active schedules that files declare. A schedule whose trigger has not changed keeps its cursor;
-        all others start now. schedules: each with its plan as JSON"""
+        all others start now. A disabled one stays disabled. schedules: each with its plan as JSON"""
         with transaction(self.connection):
-            self.connection.execute("UPDATE schedule SET active = 0 WHERE source != ?", (CREATED,))
+            disabled = [(entry.name,) for entry in self.schedules(disabled=True) if not entry.enabled]
+            self.connection.execute("UPDATE schedule SET active = 0 WHERE source != ? AND active = 1", (CREATED,))
             for item, plan in schedules:
                 self._put(item, plan, now)
+            self.connection.executemany("UPDATE schedule SET active = -1 WHERE name = ?", disabled)
 
     def put(self, schedule: Schedule, plan: str | None, now: datetime, *, enabled: bool) -> None:
         """Add a schedule, or change it. One that was not enabled starts now. plan: as JSON; None to keep it"""
@@ -174,15 +201,26 @@ class Ledger(Database):
             (item.name, item.where, trigger, plan, created, cursor),
         )
 
-    def schedules(self) -> list[Entry]:
-        """Return the active schedules by name."""
-        rows = self.connection.execute(
-            "SELECT name, source, trigger, created, cursor FROM schedule WHERE active ORDER BY name"
+    def switch(self, schedule: str, now: datetime, *, on: bool) -> None:
+        """Enable or disable a schedule. One that is enabled starts now."""
+        self.connection.execute(
+            "UPDATE schedule SET active = ?, cursor = max(cursor, ?) WHERE name = ?",
+            (1 if on else -1, now.isoformat() if on else "", schedule),
         )
+
+    def schedules(self, *, disabled: bool = False) -> list[Entry]:
+        """Return the active schedules by name. disabled: also those that a command has disabled"""
+        rows = self.connection.execute(
+            "SELECT name, source, trigger, created, cursor, active FROM schedule WHERE active ORDER BY name"
+        ).fetchall()
         return [
-            Entry(name, source, loads(trigger), datetime.fromisoformat(created), datetime.fromisoformat(cursor))
-            for name, source, trigger, created, cursor in rows
+            Entry(name, source, loads(trigger), *_moments(created, cursor), active > 0, self._last(name))
+            for name, source, trigger, created, cursor, active in rows
+            if disabled or active > 0
         ]
+
+    def _last(self, schedule: str) -> Firing | None:
+        return next(self._firings("WHERE schedule = ? ORDER BY at DESC LIMIT 1", schedule), None)
 
     def plan(self, schedule: str) -> str:
         (plan,) = self.connection.execute("SELECT plan FROM schedule WHERE name = ?", (schedule,)).fetchone()
@@ -190,12 +228,16 @@ class Ledger(Database):
 
     def claim(self, schedule: str, at: datetime) -> Firing | None:
         """Claim a firing, and move the schedule's cursor to it. Return None if it was already claimed."""
-        run = run_name(schedule, at)
         with transaction(self.connection):
             self.connection.execute("UPDATE schedule SET cursor = ? WHERE name = ?", (at.isoformat(), schedule))
-            inserted = self.connection.execute(
-                "INSERT OR IGNORE INTO firing (run, schedule, at) VALUES (?, ?, ?)", (run, schedule, at.isoformat())
-            )
+            return self.add(schedule, at)
+
+    def add(self, schedule: str, at: datetime) -> Firing | None:
+        """Add a firing, and return it; None if there is one of that time."""
+        run = run_name(schedule, at)
+        inserted = self.connection.execute(
+            "INSERT OR IGNORE INTO firing (run, schedule, at) VALUES (?, ?, ?)", (run, schedule, at.isoformat())
+        )
         return self.firing(run) if inserted.rowcount else None
 
     def firing(self, run: str) -> Firing:

@@ -15,8 +15,8 @@ from itertools import takewhile
 
 from allranks.scheduler.ledger import Entry, Firing, Ledger
 from allranks.scheduler.running import CANCELED
-from allranks.schedules.triggers import firings, in_zone
-from allranks.text import count
+from allranks.schedules.triggers import firings
+from allranks.text import count, local_time
 from allranks.verdict import judge
 
 POLL = 0.5
@@ -40,7 +40,7 @@ class Clock:
 class Event:
     """An event of the scheduler.
 
-    kind:   next, fired, resumed, ended, missed, or stopping
+    kind:   next, fired, resumed, ended, missed, disabled, stopping, or stopped
     text:   a sentence for a reader
     values: the same data for a program
     """
@@ -57,12 +57,14 @@ class Scheduler:
 
     start:  starts the process of a firing's run
     report: called with each event
+    only:   the names of the schedules to run; empty: all
     """
 
     ledger: Ledger
     start: Callable[[Firing], "subprocess.Popen[bytes]"]
     report: Callable[[Event], None]
     clock: Clock = field(default_factory=Clock)
+    only: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         self._next: dict[str, datetime | None] = {}
@@ -78,20 +80,43 @@ class Scheduler:
 
         When it returns, all processes that it started have ended.
         """
-        for firing in self.ledger.open():
+        for firing in self._open():
             self._begin(firing, "resumed", f"run {firing.run} resumes")
         while not self._stops:
             self._reap()
-            for entry in self.ledger.schedules():  # `LocalClient` may have changed them
+            for firing in self._open():  # `allranks schedules trigger` may have added one
+                if not self._is_running(firing.schedule):
+                    self._begin(firing, "fired", f"starts now: run {firing.run}")
+            for entry in self._schedules():
                 self._fire(entry)
             self.clock.wait(self._following())
         self._close()
+
+    def run_once(self, firing: Firing) -> None:
+        """Run one firing, until it ends or `stop` is called."""
+        self._begin(firing, "fired", f"starts now: run {firing.run}")
+        while self._running and not self._stops:
+            self.clock.wait(None)
+            self._reap()
+        self._close()
+
+    def _schedules(self) -> list[Entry]:
+        """Return the enabled schedules to run. Commands and `LocalClient` may change them at any time."""
+        return [entry for entry in self.ledger.schedules() if not self.only or entry.name in self.only]
+
+    def _open(self) -> list[Firing]:
+        """Return the firings whose runs have neither ended nor started."""
+        running = [firing for firing, _ in self._running]
+        return [firing for firing in self.ledger.open() if firing not in running]
+
+    def _is_running(self, schedule: str) -> bool:
+        return any(firing.schedule == schedule for firing, _ in self._running)
 
     def _fire(self, entry: Entry) -> None:
         """Start the last run of a schedule that is due, unless an earlier one is running. Skip those before it."""
         now = self.clock.now()
         due = list(takewhile(lambda at: at <= now, firings(entry.trigger, entry.cursor, entry.created)))
-        if not due or any(firing.schedule == entry.name for firing, _ in self._running):
+        if not due or self._is_running(entry.name):
             return
         *missed, at = due
         firing = self.ledger.claim(entry.name, at)
@@ -104,13 +129,17 @@ class Scheduler:
         """Return when the next schedule fires, and report what has changed. A schedule that is due waits for its run,
         not for a time."""
         now, earliest = self.clock.now(), None
-        for entry in self.ledger.schedules():
+        entries = self._schedules()
+        for name in self._next.keys() - {entry.name for entry in entries}:
+            del self._next[name]
+            self.report(Event("disabled", name, "disabled"))
+        for entry in entries:
             at = next(firings(entry.trigger, entry.cursor, entry.created), None)
             if at is not None and at <= now:
                 continue
             if self._next.get(entry.name, ...) != at:
                 self._next[entry.name] = at
-                text = f"next: {in_zone(at, entry.trigger.time_zone)}"
+                text = f"next: {local_time(at) if at else 'ended'}"
                 self.report(Event("next", entry.name, text, {"at": at}))
             if at is not None and (earliest is None or at < earliest):
                 earliest = at
@@ -152,12 +181,14 @@ class Scheduler:
             self.clock.wait(None)
             for run, _ in self._pop_exited():
                 self._report_end(run)
+        if self._stops:
+            self.report(Event("stopped", "", "the scheduler has stopped"))
 
     def _report_missed(self, schedule: str, missed: list[datetime]) -> None:
-        first, last = (f"{at:%Y-%m-%d %H:%M}" for at in (missed[0], missed[-1]))
+        first, last = map(local_time, (missed[0], missed[-1]))
         which = first if len(missed) == 1 else f"{len(missed):,} from {first} to {last}"
         values = {"first": missed[0], "last": missed[-1], "count": len(missed)}
-        self.report(Event("missed", schedule, f"missed, not run later: {which} UTC", values))
+        self.report(Event("missed", schedule, f"missed, not run later: {which}", values))
 
     def _report_end(self, run: str) -> None:
         firing = self.ledger.firing(run)

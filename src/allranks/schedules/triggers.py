@@ -243,11 +243,6 @@ def wall(instant: datetime, place: ZoneInfo) -> datetime:
     return instant.astimezone(place).replace(tzinfo=None, fold=0)
 
 
-def in_zone(at: datetime | None, time_zone: str) -> str:
-    """Return ``Mon 2026-01-05 02:30 CET``, or ``ended`` for a schedule without further firings."""
-    return "ended" if at is None else f"{at.astimezone(zone(time_zone)):%a %Y-%m-%d %H:%M %Z}"
-
-
 def moved_forward(instant: datetime, place: ZoneInfo) -> timedelta:
     """Return the duration by which the zone's clocks went forward in the 24 hours before a moment."""
     now = instant.astimezone(place).utcoffset() or timedelta()

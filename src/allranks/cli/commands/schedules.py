@@ -1,6 +1,9 @@
 """`allranks schedules`: run pipelines on a schedule, on this machine or on Azure ML."""
 
+import os
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
@@ -12,7 +15,7 @@ import typer
 
 from allranks.azure import schedules as remote
 from allranks.azure.schedules import Applied, Change
-from allranks.azure.workspace import WorkspaceOptions, sign_in
+from allranks.azure.workspace import named, sign_in
 from allranks.cli import streams
 from allranks.cli.console import console, print_result, to_json
 from allranks.cli.lazy_group import lazy_group
@@ -28,16 +31,19 @@ from allranks.cli.options import (
     SchedulesArgument,
     SlotsOption,
     TrackOption,
+    argument,
     option,
 )
+from allranks.errors import InputError, Problem, did_you_mean
+from allranks.history.records import Status
 from allranks.local import stop_signals
 from allranks.scheduler import reading, running
-from allranks.scheduler.ledger import Ledger, SchedulerPaths
+from allranks.scheduler.ledger import CREATED, Entry, Firing, Ledger, SchedulerPaths, run_name
 from allranks.scheduler.scheduler import Event, Scheduler
 from allranks.schedules.finding import Schedule, check_target, find_schedules
-from allranks.schedules.triggers import firings, in_words, in_zone
+from allranks.schedules.triggers import firings, in_words
 from allranks.sdk.session import session
-from allranks.text import clock, plain
+from allranks.text import clock, local_time, plain
 from allranks.workspace import Workspace
 
 app = lazy_group(
@@ -46,21 +52,47 @@ app = lazy_group(
         "run": "Run pipelines on this machine when their schedules fire.",
         "next": "List when schedules fire next, without contacting Azure.",
         "apply": "Create and update the schedules of a workspace.",
-        "list": "List the declared schedules and those of a workspace.",
-        "enable": "Enable a schedule of an Azure ML workspace.",
-        "disable": "Disable a schedule of an Azure ML workspace.",
+        "list": "List the schedules of this machine or of a workspace, and their state.",
+        "trigger": "Run the pipeline of a schedule now, also if it is disabled.",
+        "enable": "Enable a schedule of this machine or of a workspace.",
+        "disable": "Disable a schedule of this machine or of a workspace.",
         "delete": "Delete a schedule of an Azure ML workspace.",
     },
     help="Run pipelines on a schedule, on this machine or on Azure ML.",
 )
 
 ScheduleArgument: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name.")]
+_FILE = "A file or folder with schedules, by default pipelines/ in this folder or a parent."
+NamesArgument: TypeAlias = Annotated[
+    list[str] | None, argument("[NAME]... [FILE|FOLDER]", f"Names of schedules, by default all. {_FILE}")
+]
+NameArgument: TypeAlias = Annotated[list[str], argument("NAME [FILE|FOLDER]", f"The schedule's name. {_FILE}")]
+
+
+@dataclass(frozen=True)
+class WhereOptions(AzureOptions):
+    """The schedules of this machine or of a workspace."""
+
+    folder: FolderOption = None
+    local: Annotated[
+        bool, option("--local", "The schedules of this machine. Default: those of the workspace, if one is known.")
+    ] = False
+
+    @property
+    def paths(self) -> SchedulerPaths:
+        return SchedulerPaths(Workspace.at(self.folder))
+
+    def client(self) -> Any:
+        """Return a client for the workspace; None if the schedules of this machine are meant."""
+        known = named(self)
+        is_named = known.subscription_id or known.resource_group or known.workspace_name
+        return sign_in(self)[0] if is_named and not self.local else None
 
 
 # Over 60 lines: its options are half of it.
 @streams.unbroken()
 def run(
-    target: SchedulesArgument = None,
+    words: NamesArgument = None,
     instances: InstancesOption = "auto",
     retries: RetriesOption = 0,
     slots: SlotsOption = None,
@@ -75,16 +107,50 @@ def run(
     the scheduler is killed, its runs stop too, and no firing is lost or repeated. Of the firings that were due while no
     scheduler or the previous run was running, it runs the last one.
     """
-    if target is not None:
-        check_target(target)  # before the workspace is created
+    target, names = _sorted(words)
     place = SchedulerPaths(Workspace.at(folder))
     options = {"instances": instances, "retries": retries, "slots": slots, "gpus": gpus, "track": track}
     with place.hold() as lock:
         reading.read(place, target)
         with Ledger(place.ledger) as ledger:
-            scheduler = Scheduler(ledger, partial(running.start, place, options, lock), partial(_print_event, json))
+            scheduler = _scheduler(ledger, place, options, lock, json)
+            scheduler.only = frozenset(_entry(ledger, name).name for name in names)
             with stop_signals.counted(scheduler.stop):
                 scheduler.run()
+
+
+def _scheduler(ledger: Ledger, place: SchedulerPaths, options: dict[str, Any], lock: int, json: bool) -> Scheduler:
+    return Scheduler(ledger, partial(running.start, place, options, lock), partial(_print_event, json))
+
+
+def _sorted(words: Sequence[str] | None) -> tuple[Path | None, list[str]]:
+    """Split arguments, which are in any order, into the file or folder and the names of schedules.
+
+    Raise InputError for a second path, and for one that cannot declare schedules.
+    """
+    paths = [word for word in words or () if {"/", "."} & set(word) or os.path.exists(word)]
+    if len(paths) > 1:
+        raise InputError(Problem(paths[1], f"a second file or folder, after {paths[0]}", "one", "name their folder"))
+    for path in paths:
+        check_target(Path(path))
+    return (Path(paths[0]) if paths else None), [word for word in words or () if word not in paths]
+
+
+def _one(words: Sequence[str]) -> tuple[Path | None, str]:
+    target, names = _sorted(words)
+    if len(names) != 1:
+        found = ", ".join(names) or "no name of a schedule"
+        raise InputError(Problem("the arguments", found, "the name of one schedule", "allranks schedules list"))
+    return target, names[0]
+
+
+def _entry(ledger: Ledger, name: str) -> Entry:
+    """Return a schedule of the ledger. Raise InputError if there is none of that name."""
+    entries = {entry.name: entry for entry in ledger.schedules(disabled=True)}
+    if name not in entries:
+        fix = did_you_mean(name, entries, "allranks schedules list")
+        raise InputError(Problem(f"schedule {name}", "there is no schedule of that name here", ", ".join(entries), fix))
+    return entries[name]
 
 
 def _print_event(as_json: bool, event: Event) -> None:
@@ -98,17 +164,21 @@ def _print_event(as_json: bool, event: Event) -> None:
 
 
 def next_(
-    amount: Annotated[int, typer.Argument(metavar="N", min=1, help="How many firings of each schedule.")] = 5,
-    target: SchedulesArgument = None,
+    words: Annotated[
+        list[str] | None, argument("[N] [FILE|FOLDER]", f"How many firings of each schedule, by default 5. {_FILE}")
+    ] = None,
     folder: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
     """List when schedules fire next, without contacting Azure."""
     now = datetime.now(UTC)
+    target, numbers = _sorted(words)
+    if not all(word.isdecimal() and int(word) for word in numbers):
+        raise typer.BadParameter(f"found {' '.join(numbers)}, expected a number of firings, and a file or folder")
+    amount = int(numbers[0]) if numbers else 5
     created = _created(folder)
     with session(client=False):
-        found = find_schedules(target, required=not created)
-    schedules = [*found, *created]
+        schedules = [*find_schedules(target, required=not created), *created]
     moments = [list(islice(firings(schedule.trigger, now, now), amount)) for schedule in schedules]
     if json:
         rows = [
@@ -124,10 +194,9 @@ def next_(
         return
     out = console()
     for schedule, following in zip(schedules, moments, strict=True):
-        zone = schedule.trigger.time_zone
-        out.print(plain(f"{schedule.name}  {in_words(schedule.trigger)}, {zone}"), soft_wrap=True)
+        out.print(plain(f"{schedule.name}  {in_words(schedule.trigger)}, {schedule.trigger.time_zone}"), soft_wrap=True)
         for each in following:
-            out.print(f"  {in_zone(each, zone)}   {_utc(each)}", soft_wrap=True)
+            out.print(f"  {local_time(each)}", soft_wrap=True)
         if not following:
             out.print("  ended")
 
@@ -174,37 +243,53 @@ def apply(
         print(to_json(planned))
 
 
-def list_(
-    target: SchedulesArgument = None, folder: FolderOption = None, *, azure: AzureOptions, json: JsonOption = False
-) -> None:
-    """List the declared schedules and those of a workspace.
+def list_(target: SchedulesArgument = None, *, where: WhereOptions, json: JsonOption = False) -> None:
+    """List the schedules of this machine or of a workspace, and their state.
 
-    The schedules that LocalClient has created on this machine are listed too.
+    Without a workspace, or with --local: the declared schedules and those that LocalClient has created, each with its
+    last run, and the process of the scheduler. Else: the declared schedules and those of the workspace.
     """
     now = datetime.now(UTC)
-    applied = remote.applied(sign_in(azure)[0])
-    declared = {schedule.name: schedule for schedule in _created(folder)}
+    client, place = where.client(), where.paths
+    declared = {schedule.name: schedule for schedule in place.created()}
     with session(client=False):
-        found = find_schedules(target, required=not declared)
-    declared |= {each.name: each for each in found}
-    rows: list[dict[str, Any]] = []
-    out = console()
+        declared |= {each.name: each for each in find_schedules(target, required=not declared)}
+    pid, entries, applied = place.scheduler(), place.entries(), remote.applied(client) if client else {}
+    listed = []
     for name in sorted({*declared, *applied}):
-        row, lines = _listed(name, declared.get(name), applied.get(name), now)
-        rows.append(row)
-        for line in () if json else lines:
-            out.print(plain(line), soft_wrap=True)
+        own, entry = declared.get(name), entries.get(name)
+        row, lines = _listed(name, own, applied.get(name) if client else entry or own, now)
+        if client is None:
+            last = entry.last if entry else None
+            row |= {"scheduler": pid, "last": last and {**vars(last), "at": last.at.isoformat()}}
+            lines += [f"  last: {_last(last, pid)}"] if last else []
+        listed.append((row, lines))
     if json:
-        print(to_json(rows))
+        print(to_json([row for row, _ in listed]))
+        return
+    scheduler = "no scheduler is running" if pid is None else f"the scheduler is process {pid}"
+    for line in (*([] if client else [scheduler]), *(line for _, lines in listed for line in lines)):
+        console().print(plain(line), soft_wrap=True)
+
+
+def _last(last: Firing, pid: int | None) -> str:
+    status = last.status or ("waits for the next scheduler" if pid is None else "Running")
+    return f"{local_time(last.at)}, run {last.run}  {status}{last.reason and ': '}{last.reason}"
 
 
 def _listed(
-    name: str, own: Schedule | None, applied: Applied | None, now: datetime
+    name: str, own: Schedule | None, applied: Applied | Entry | Schedule | None, now: datetime
 ) -> tuple[dict[str, Any], list[str]]:
+    """Return a schedule for JSON, and in lines.
+
+    own:     the schedule that a file declares, or LocalClient has created
+    applied: that of the workspace or of the ledger. One that no scheduler has read yet is its declaration
+    """
     trigger = own.trigger if own else applied.trigger if applied else None
-    state = "not applied" if applied is None else "enabled" if applied.enabled else "disabled"
-    differs = bool(own and applied and remote.trigger_differs(own.trigger, applied.trigger))
-    due = next(firings(trigger, now, now), None) if trigger and state != "disabled" else None
+    state = "not applied" if applied is None else "enabled" if getattr(applied, "enabled", True) else "disabled"
+    differs = bool(own and isinstance(applied, Applied) and remote.trigger_differs(own.trigger, applied.trigger))
+    created = applied.created if isinstance(applied, Entry) else now
+    due = next(firings(trigger, now, created), None) if trigger and state != "disabled" else None
     row = {
         "name": name,
         "declared_in": own.where if own else None,
@@ -218,30 +303,75 @@ def _listed(
     lines.append(f"  {own.where if own else 'not declared here'}")
     if trigger:
         lines.append(f"  {in_words(trigger)}, {trigger.time_zone}")
-        lines += [f"  next: {in_zone(due, trigger.time_zone)}, {_utc(due)}"] if due else []
+        lines += [f"  next: {local_time(due)}"] if due else []
     return row, lines
 
 
-def _utc(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+def trigger(words: NameArgument, *, where: WhereOptions, json: JsonOption = False) -> None:
+    """Run the pipeline of a schedule now, also if it is disabled.
+
+    On this machine, a running scheduler starts it. Without one, this command does, and waits for its end.
+    """
+    target, name = _one(words)
+    if client := where.client():
+        job = remote.trigger(client, remote.applied(client), name)
+        print_result(json, {"name": name, "run": job}, f"{name}: started {job}")
+        return
+    place, now = where.paths, datetime.now(UTC).replace(microsecond=0)
+    if pid := place.scheduler():
+        with Ledger(place.ledger) as ledger:
+            ledger.add(_entry(ledger, name).name, now)
+        print_result(json, {"name": name, "run": run_name(name, now)}, f"{name}: process {pid} starts it")
+        return
+    with place.hold() as lock:
+        reading.read(place, target)
+        with Ledger(place.ledger) as ledger:
+            firing = ledger.add(_entry(ledger, name).name, now)
+            scheduler = _scheduler(ledger, place, {}, lock, json)
+            with stop_signals.counted(scheduler.stop):
+                if firing:
+                    scheduler.run_once(firing)
+            if ledger.firing(run_name(name, now)).status != str(Status.COMPLETED):
+                raise typer.Exit(1)
 
 
-def enable(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = False) -> None:
-    """Enable a schedule of an Azure ML workspace."""
-    _switch(name, azure, json, on=True)
+def enable(words: NameArgument, *, where: WhereOptions, json: JsonOption = False) -> None:
+    """Enable a schedule of this machine or of a workspace."""
+    _switch(words, where, json, on=True)
 
 
-def disable(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = False) -> None:
-    """Disable a schedule of an Azure ML workspace."""
-    _switch(name, azure, json, on=False)
+def disable(words: NameArgument, *, where: WhereOptions, json: JsonOption = False) -> None:
+    """Disable a schedule of this machine or of a workspace.
+
+    A local one stays disabled when schedulers start again. What it missed is not run later.
+    """
+    _switch(words, where, json, on=False)
 
 
-def _switch(name: str, where: WorkspaceOptions, json: bool, *, on: bool) -> None:
-    client, _ = sign_in(where)
-    changed = remote.switch(client, remote.applied(client), name, on=on)
+def _switch(words: Sequence[str], where: WhereOptions, json: bool, *, on: bool) -> None:
+    target, name = _one(words)
+    if client := where.client():
+        changed = remote.switch(client, remote.applied(client), name, on=on)
+    else:
+        changed = _switch_here(where.paths, target, name, on)
     state = "enabled" if on else "disabled"
     value = {"name": name, "state": state, "changed": changed}
     print_result(json, value, f"{name}: {state}{'' if changed else ' already'}")
+
+
+def _switch_here(place: SchedulerPaths, target: Path | None, name: str, on: bool) -> bool:
+    """Enable or disable a schedule of this machine. Return whether its state has changed."""
+    if name not in place.entries() and place.scheduler() is None:
+        with place.hold():
+            reading.read(place, target)
+    with Ledger(place.ledger) as ledger:
+        entry = _entry(ledger, name)
+        if entry.source == CREATED:
+            fix = f'client.schedules.begin_{"enable" if on else "disable"}("{name}")'
+            raise InputError(Problem(f"schedule {name}", "LocalClient has created it", "a declared schedule", fix))
+        if entry.enabled != on:
+            ledger.switch(name, datetime.now(UTC), on=on)
+        return entry.enabled != on
 
 
 def delete(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = False) -> None:
