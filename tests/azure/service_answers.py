@@ -1,5 +1,5 @@
 """Answers of the real service, as azure-sdk-for-python's recordings show them. Written by hand:
-docs/explanation/fake-service.md says what was compared.
+docs/reports/fake-service.md says what was compared.
 """
 
 import re

@@ -6,7 +6,7 @@ from pathlib import Path
 from allranks.catalog.find import find_specs
 
 PROJECT = Path(__file__).resolve().parents[2]
-MAP = PROJECT / "docs/reference/from-the-documents.md"
+MAP = PROJECT / "docs/reports/azure-documents.md"
 ARCHITECTURE = PROJECT / "docs/explanation/architecture.md"
 PATH = re.compile(r"(?<![\w./-])(?:[\w-]+/)+[\w.-]*\w(?:\.\w+)?/?")
 

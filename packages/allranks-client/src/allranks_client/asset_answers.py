@@ -1,6 +1,6 @@
 """The form in which the service returns an asset: with all of its keys, and without those that it drops.
 
-The forms are those in azure-sdk-for-python's recordings of the service, which docs/explanation/fake-service.md names.
+The forms are those in azure-sdk-for-python's recordings of the service, which docs/reports/fake-service.md names.
 Keys that the SDK's models lack, which were null in all recordings, are omitted.
 """
 
