@@ -9,10 +9,11 @@ from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from documents import FENCE
+from documents import FENCE, pages
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 PAGE = README.parent / "docs/how-to/write-a-training-script.md"
@@ -38,6 +39,15 @@ def test_the_installation_brings_what_the_first_pipeline_imports() -> None:
     assert {"torch", "sklearn", "PIL", "mlflow"} <= modules
     missing = [name for name in modules if not brought.intersection(map(canonicalize_name, distributions[name]))]
     assert not missing
+
+
+def test_code_on_every_page_is_code() -> None:
+    for page in pages():
+        for language, code in FENCE.findall(page.read_text(encoding="utf-8")):
+            if language == "python":
+                compile(code, page, "exec")
+            elif language == "yaml":
+                yaml.safe_load(code)
 
 
 @pytest.mark.slow
