@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from typer.core import TyperGroup
+
 import bounded
 from allranks.cli import main
 from forked import Forked
@@ -25,6 +27,13 @@ PATIENCE = 60.0
 """Seconds after which what is waited for will not come any more."""
 
 SCRIPT = Path(sys.executable).with_name("allranks")
+
+
+def commands(group: Any) -> Iterator[Any]:
+    """The commands of a group and of those in it."""
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
+        yield from commands(command) if isinstance(command, TyperGroup) else [command]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typer.main import get_command
 
 from allranks import __version__, packages
 from allranks.cli.main import app
-from allranks_command import allranks, called
+from allranks_command import allranks, called, commands
 
 
 def test_help_lists_every_command(tmp_path: Path) -> None:
@@ -83,12 +83,6 @@ def test_a_groups_help_says_of_a_command_what_that_says_first(name: str, group: 
     lines = re.sub(r"\n {3,}", " ", listed).splitlines()
     found = dict(line.split(maxsplit=1) for line in lines if line.startswith("  "))
     assert found == {each: group.get_command(None, each).help.splitlines()[0] for each in group.list_commands(None)}
-
-
-def commands(group: Any) -> Iterator[Any]:
-    for each in group.list_commands(None):
-        command = group.get_command(None, each)
-        yield from commands(command) if isinstance(command, TyperGroup) else [command]
 
 
 def test_the_help_of_a_command_lists_at_most_ten_options_and_help_all_the_others(tmp_path: Path) -> None:

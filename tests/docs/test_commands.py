@@ -6,10 +6,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from typer.main import get_command
 
 from allranks.cli.main import app
-from allranks_command import called
+from allranks_command import called, commands
 from documents import Shown, accept, broken_links, commands_of, pages
 
 ROOT = Path(__file__).parents[2]
@@ -17,8 +17,8 @@ DOCUMENTS = (*(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANG
 RUN_AS_A_WHOLE = {*(ROOT / "docs/tutorials").glob("*.md")}
 RUN_AS_A_WHOLE |= {ROOT / f"docs/how-to/{name}.md" for name in ("local-client", "migrate-from-v1")}
 """Documents whose commands depend on the ones before them. They have tests of their own."""
-EXAMPLE = re.compile(r"For example: (allranks .+?)\n\n", re.DOTALL)
-HELP_OF = ("run", "launch", "rerun", "debug", "submit", "runs", "components", "register", "doctor")
+EXAMPLE = re.compile(r": (allranks .+)$", re.MULTILINE)
+WITH_RUNS_OR_AZURE = ("rerun", "debug", "rehearse", "diff", "verify-workspace", "register")
 WITH_PIPELINES = ("run", "submit", "launch")
 
 
@@ -75,12 +75,22 @@ def test_a_pipeline_of_the_documents_can_run(words: tuple[str, ...], tmp_path: P
     assert done.out
 
 
-def test_the_examples_in_the_help_are_accepted() -> None:
-    helps = [CliRunner().invoke(app, [command, "--help"]).stdout for command in HELP_OF]
-    found = [example for text in helps for example in EXAMPLE.findall(text)]
-    assert len(found) >= 3
-    for example in found:
-        accept(words_of(re.sub(r"(?<=-)\n *", "", example).replace("\n", " ")))
+@pytest.mark.slow
+@pytest.mark.xdist_group("documented commands")
+def test_the_examples_in_the_help_run(tmp_path: Path) -> None:
+    examples = [words_of(each) for command in commands(get_command(app)) for each in EXAMPLE.findall(command.help)]
+    assert len(examples) >= 10
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project/train.py").touch()
+    for name in ("components", "pipelines", "environments", "src", "pyproject.toml"):
+        (tmp_path / "project" / name).symlink_to(ROOT / name)
+    for words in examples:
+        accept(words)
+        if words[0] in WITH_PIPELINES and "--as-azure" not in words:
+            done = called(*planned(words), folder=tmp_path / "project")
+        elif words[0] not in (*WITH_RUNS_OR_AZURE, "run"):
+            done = called(*words, folder=tmp_path)
+        assert done.code == 0, done.err
 
 
 def test_what_is_made_can_be_made() -> None:
