@@ -100,7 +100,7 @@ def test_a_damaged_run_is_listed_as_unreadable_beside_the_others(workspace: Work
     assert call("show", "cd00").stdout.startswith("retrain")
     page = call("runs", "--page")
     file = workspace.root / "runs.html"
-    assert (page.stdout, file.is_file()) == (f"written  {file}\n", True)
+    assert (page.stdout, file.is_file()) == ("written  .allranks/runs.html\n", True)
 
 
 def test_nothing_meets_the_conditions(workspace: Workspace) -> None:

@@ -73,7 +73,7 @@ def test_a_running_pipeline_of_a_thousand_steps(browser: Browser, tmp_path: Path
 def test_the_page_of_all_runs(browser: Browser, tmp_path: Path) -> None:
     runs = [trained_run(number) for number in (3, 2, 1)]
     other = trained_run(0, name="other", status=Status.RUNNING, ended=None)
-    text = runs_page(tmp_path, [*runs, other], {"digits": runs}, {"run04": "a record cannot be read"}, time.time())
+    text = runs_page(tmp_path, [*runs, other], runs, {"run04": "a record cannot be read"}, time.time())
     (tmp_path / "runs.html").write_text(text, encoding="utf-8")
     tab = browser.open((tmp_path / "runs.html").as_uri())
     take_pictures(tab, tmp_path, "runs")

@@ -12,7 +12,7 @@ from shown_page import Page
 
 def test_the_runs_of_a_pipeline_share_a_table_and_charts(tmp_path: Path) -> None:
     runs = [trained_run(2), trained_run(1)]
-    shown = Page(runs_page(tmp_path, runs, {"digits": runs}, {}, NOW))
+    shown = Page(runs_page(tmp_path, runs, runs, {}, NOW))
     assert "2 runs" in shown.text
     assert "accuracy lr" in shown.text  # the head: of the inputs, only the one that differs
     assert "seed" not in shown.text
@@ -27,7 +27,7 @@ def test_the_runs_of_a_pipeline_share_a_table_and_charts(tmp_path: Path) -> None
 def test_a_run_keeps_its_colour_where_another_one_has_no_curve(tmp_path: Path) -> None:
     runs = [trained_run(2), trained_run(1)]
     del runs[0].steps[0].metrics["loss"]
-    shown = Page(runs_page(tmp_path, runs, {"digits": runs}, {}, NOW))
+    shown = Page(runs_page(tmp_path, runs, runs, {}, NOW))
     assert [value["class"] for tag, value in shown.tags if tag == "g"] == ["series s1", "series s0", "series s1"]
 
 

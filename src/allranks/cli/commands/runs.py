@@ -11,6 +11,7 @@ from allranks.cli.views.runs import print_runs
 from allranks.errors import Problem
 from allranks.history import stored
 from allranks.history.records import Status
+from allranks.sdk.paths import shown
 from allranks.workspace import Workspace
 
 _COLUMNS = """Columns, in order: name, pipeline, state, created, time, where, names of inputs and of metrics. Default:
@@ -53,7 +54,7 @@ def runs(
 
         file = write_runs_page(workspace, records, unreadable)
         opened = open_ and open_in_browser(file.as_uri())
-        print_result(json, {"page": file, "opened": opened}, f"{'opened' if opened else 'written'}  {file}")
+        print_result(json, {"page": file, "opened": opened}, f"{'opened' if opened else 'written'}  {shown(file)}")
     elif json:
         print(to_json(records))
     elif not records and (status or since):

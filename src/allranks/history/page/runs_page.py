@@ -48,12 +48,11 @@ def write_runs_page(workspace: Workspace, runs: Sequence[RunRecord], unreadable:
     runs:       the newest first, without steps
     unreadable: why the record of a run cannot be read, by its id
     """
-    failed = dict(unreadable)
-    drawn: dict[str, list[RunRecord]] = {}
-    for name, group in list(by_pipeline(runs).items())[:_DRAWN]:
+    failed, drawn = dict(unreadable), list[RunRecord]()
+    for group in list(by_pipeline(runs).values())[:_DRAWN]:
         for run in _chosen(group):
             try:
-                drawn.setdefault(name, []).append(stored.run(workspace, run.id))
+                drawn.append(stored.run(workspace, run.id))
             except InputError as error:
                 failed[run.id] = error.problems[0].found
     text = runs_page(workspace.root, [run for run in runs if run.id not in failed], drawn, failed, time.time())
@@ -62,25 +61,20 @@ def write_runs_page(workspace: Workspace, runs: Sequence[RunRecord], unreadable:
 
 
 def runs_page(
-    root: Path,
-    runs: Sequence[RunRecord],
-    drawn: Mapping[str, Sequence[RunRecord]],
-    unreadable: Mapping[str, str],
-    now: float,
+    root: Path, runs: Sequence[RunRecord], drawn: Sequence[RunRecord], unreadable: Mapping[str, str], now: float
 ) -> str:
     """Return the page as text.
 
     root:  the workspace, which contains the page
-    drawn: the runs with their curves that are drawn, by pipeline
+    drawn: the runs with their curves that are drawn
     """
-    pipelines = [_pipeline(name, group, drawn.get(name, ())) for name, group in by_pipeline(runs).items()]
-    environment = templates()
+    curves_of = by_pipeline(drawn)
+    pipelines = [_pipeline(name, group, curves_of.get(name, ())) for name, group in by_pipeline(runs).items()]
     values = {"root": root, "runs": runs, "pipelines": pipelines, "unreadable": unreadable, "now": now}
-    text = environment.get_template("runs.html").render(page_of=lambda run: _page_of(root, run), **values)
-    main, title = Markup(text), f"Runs of {root.absolute().parent.name}"
-    return html_page.render(
-        environment, "page.html", "style.css", ["tooltip.js"], title=title, is_live=False, main=main
-    )
+    environment = templates()
+    main = environment.get_template("runs.html").render(page_of=lambda run: _page_of(root, run), **values)
+    page = {"title": f"Runs of {root.absolute().parent.name}", "is_live": False, "main": Markup(main)}
+    return html_page.render(environment, "page.html", "style.css", ["tooltip.js"], **page)
 
 
 def _page_of(root: Path, run: RunRecord) -> str:
@@ -101,24 +95,20 @@ def _chosen(runs: Sequence[RunRecord]) -> list[RunRecord]:
 
 
 def _pipeline(name: str, runs: Sequence[RunRecord], drawn: Sequence[RunRecord]) -> Pipeline:
-    charts = _charts(drawn)
-    colours = {run.id: place for place, run in enumerate(drawn)} if charts else {}
-    metrics = list(dict.fromkeys(metric for run in runs for metric in run.results))
-    return Pipeline(name, runs, differing_inputs(runs), metrics, colours, charts)
-
-
-def _charts(runs: Sequence[RunRecord]) -> list[Chart]:
-    """Return a chart for each metric of a step, with a curve for each run. Of several iterations, the last one's.
+    """Return a pipeline with a chart for each metric of a step. Of several iterations, the last one has the curves.
 
     Metrics that should rise or fall come first.
     """
     found: dict[tuple[str, str], dict[str, list[Point]]] = {}
-    for run in runs:
+    for run in drawn:
         for step in run.steps:
             for metric, points in step.metrics.items() if not step.is_trial else ():
                 if len(points) > 1:
                     found.setdefault((in_every_iteration(step.name), metric), {})[run.id] = points
-    return [
-        make_chart(metric, path, [Curve(run.id, metric, points.get(run.id, ())) for run in runs])
+    charts = [
+        make_chart(metric, path, [Curve(run.id, metric, points.get(run.id, ())) for run in drawn])
         for (path, metric), points in sorted(found.items(), key=lambda each: not curves.direction(each[0][1]))[:_CHARTS]
     ]
+    colours = {run.id: place for place, run in enumerate(drawn)} if charts else {}
+    metrics = list(dict.fromkeys(metric for run in runs for metric in run.results))
+    return Pipeline(name, runs, differing_inputs(runs), metrics, colours, charts)
