@@ -322,7 +322,7 @@ def previous(workspace: Workspace, run: RunRecord) -> str:
     """Return the id of the run before this one of the same pipeline. Raise InputError if there is none."""
     found = next((other.id for other in _earlier(workspace, run, steps=False)), "")
     if not found:
-        text, fix = f"it is the first run of pipeline {run.name}", "name two runs: allranks diff RUN_A RUN_B"
+        text, fix = f"it is the first run of pipeline {run.name}", "name two runs: allranks diff RUN OTHER"
         raise InputError(Problem(f"run {run.id}", text, "an earlier run to compare it with", fix))
     return found
 

@@ -32,6 +32,17 @@ def test_the_results_of_a_run_are_the_last_values_that_say_most(tmp_path: Path) 
         assert next(store.each_run(steps=False)).results == {"accuracy": 0.5}
 
 
+def test_a_note_goes_when_it_no_longer_holds(tmp_path: Path) -> None:
+    run = RunRecord("r", "p", "p", "", "loopback")
+    with Store(tmp_path / "db") as store:
+        store.add_run(run, "{}")
+        recorder = RunRecorder(run, store, Observer())
+        recorder.note(None, "waits for slots that run ab12 uses")
+        recorder.note(None, "instances are on loopback")
+        recorder.remove_notes("waits for")
+        assert run.notes == store.run("r").notes == ["instances are on loopback"]
+
+
 def test_changes_of_steps_are_saved_together_soon_and_before_anything_that_depends_on_them(tmp_path: Path) -> None:
     steps = [StepRecord(name, name, "", "", 1, 1) for name in "ab"]
     run = RunRecord("r", "p", "p", "", "loopback", steps=steps)

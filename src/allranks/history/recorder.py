@@ -152,10 +152,12 @@ class RunRecorder:
             self._store.save_step(self._run, step)
         self._observer.noted(self._run, step, text)
 
-    def remove_note(self, text: str) -> None:
-        """Remove a note of the run that no longer holds."""
-        self._run.notes = [note for note in self._run.notes if note != self._text(text)]
-        self._store.save_run(self._run)
+    def remove_notes(self, beginning: str) -> None:
+        """Remove the notes of the run with this beginning, because they no longer hold."""
+        kept = [note for note in self._run.notes if not note.startswith(beginning)]
+        if len(kept) < len(self._run.notes):
+            self._run.notes = kept
+            self._store.save_run(self._run)
 
     def announce(self, step: StepRecord, text: str) -> None:
         """Show a message to the user without recording it."""

@@ -35,6 +35,7 @@ from allranks.plan.walk import left_out, steps
 from allranks.secrets import redact
 
 _log = logging.getLogger(__name__)
+_WAITS = "waits for slots or GPUs that"
 
 
 class RunExecution:
@@ -51,7 +52,6 @@ class RunExecution:
         self._starting: asyncio.Task[Any] | None = None
         self._tracking: Tracking | None = None
         self._stops = 0
-        self._waiting_note = ""
         self._tasks: list[asyncio.Task[None]] = []
         if problems := gpus.problems(context.plan, context.options.gpus, context.gpus):
             raise InputError(*problems)
@@ -144,6 +144,7 @@ class RunExecution:
         if options.faults:
             injector = packages.faults(options.faults).injector(context.plan, self._record, self._recorder, supervisor)
         services = Services(context, supervisor, tracking, injector)
+        self._note_wait(())  # the engine may have been killed during an earlier wait
         slots = Slots(
             options.slots or os.cpu_count() or 1,
             gpus.select(options.gpus, context.gpus),
@@ -170,12 +171,9 @@ class RunExecution:
 
     def _note_wait(self, holders: Sequence[str]) -> None:
         """Note for which runs this one waits; without runs, remove the note."""
-        if self._waiting_note:
-            self._recorder.remove_note(self._waiting_note)
-        uses = "uses" if len(holders) == 1 else "use"
-        self._waiting_note = f"waits for slots or GPUs that {' and '.join(holders)} {uses}" if holders else ""
-        if self._waiting_note:
-            self._recorder.note(None, self._waiting_note)
+        self._recorder.remove_notes(_WAITS)
+        if holders:
+            self._recorder.note(None, f"{_WAITS} {' and '.join(holders)} {'uses' if len(holders) == 1 else 'use'}")
 
     def _stop(self, number: signal.Signals) -> None:
         """Stop the run: the first time with a grace period, then immediately."""

@@ -42,7 +42,7 @@ def print_run(console: Console, run: RunRecord, now: float | None = None, path: 
         node = node_at(run, path)
         nodes = node.children or [node]
         run = replace(run, steps=records_at(run, path))
-    _print_block(console, _header(run))
+    _print_block(console, _header(console, run))
     _print_block(console, _steps(console, lines_of(nodes, console.height if console.is_terminal else None), now))
     for step in run.steps:
         if step.ranks and (step.status in _TROUBLED or step.name == path):
@@ -133,7 +133,7 @@ def _print_block(console: Console, block: RenderableType) -> None:
     console.print()
 
 
-def _header(run: RunRecord) -> RenderableType:
+def _header(console: Console, run: RunRecord) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bright_black")
     grid.add_column(overflow="fold")
@@ -143,9 +143,9 @@ def _header(run: RunRecord) -> RenderableType:
     facts = {"run": run.id, "source": source, "created": when(run.created), where: run.instances}
     for name, value in facts.items():
         if value:
-            grid.add_row(name, plain(value))
+            grid.add_row(name, with_links(console, plain(value)))
     for name, value in run.inputs.items():
-        grid.add_row(f"input {plain(name)}", plain(value))
+        grid.add_row(f"input {plain(name)}", with_links(console, plain(value)))
     return Group(title, Padding(grid, (0, 0, 0, 2)))
 
 
