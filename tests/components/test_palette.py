@@ -46,7 +46,7 @@ def info(name: str = "greet", **said: Any) -> ComponentInfo:
     given = {
         "version": "1", "display_name": name, "description": "", "distribution": "none", "instance_count": 1,
         "process_count_per_instance": 1, "inputs": (), "outputs": (), "environment": "small", "deterministic": True,
-        "path": Path("component.yaml"), "tags": {"task": "greeting"},
+        "path": Path("components", name, "component.yaml"), "tags": {"task": "greeting"},
     }  # fmt: skip
     return ComponentInfo(name=name, **(given | said))
 
@@ -140,7 +140,7 @@ def test_the_command_writes_the_page_and_opens_it_when_asked(tmp_path: Path, mon
 def test_in_a_browser_one_component_is_shown_found_by_name_and_copied(tmp_path: Path) -> None:
     components = [
         info("trace", description="Says how a train of thought goes on."),
-        info("train", inputs=PORTS, path=Path("components/train/component.yaml")),
+        info("train", inputs=PORTS),
         info("retrain"),
     ]
     file = tmp_path / "page.html"
