@@ -79,6 +79,8 @@ class DataLoader:
             pin_memory=self._ranks.device.type == "cuda",
             collate_fn=_Collate(collate_fn),
             worker_init_fn=_start_worker,
+            # The default of Python 3.14, a fork server, imports torch in each worker and needs picklable data sets.
+            multiprocessing_context="fork" if num_workers else None,
             # Otherwise an epoch would draw a number from the training's generator.
             generator=torch.Generator(),
         )
