@@ -70,12 +70,12 @@ def _leads_somewhere(link: str, text: str, folder: Path) -> bool:
 
 
 def headings(text: str) -> set[str]:
-    """Return the anchors of a page's headings. The second of one text ends with -1, the next with -2."""
+    """Return the anchors of headings. The second of one text ends with -1 on GitHub, and with _1 on the site."""
     found: Counter[str] = Counter()
     anchors = set()
     for line in re.findall(r"^#+ +(.+)$", FENCE.sub("", text), re.MULTILINE):
         anchor = re.sub(r"[^\w -]", "", _TITLE.sub(r"\1", line)).lower().replace(" ", "-")
-        anchors.add(f"{anchor}-{found[anchor]}" if found[anchor] else anchor)
+        anchors |= {f"{anchor}-{found[anchor]}", f"{anchor}_{found[anchor]}"} if found[anchor] else {anchor}
         found[anchor] += 1
     return anchors
 
