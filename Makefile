@@ -21,10 +21,12 @@ PACKAGES := $(patsubst %/pyproject.toml,%,$(wildcard packages/*/pyproject.toml))
 PYTEST := tools/tmp_in_memory.sh $(BIN)/python -m pytest
 # Options of the demos: make demo ARGS="--set epochs=5"
 ARGS ?=
+# What make test installs besides: .ci/run adds chromium, which only root can.
+BESIDE ?=
 # Random faults of make test-faults.
 LAUNCHES ?= 25
 
-.PHONY: FORCE axe azurite demo demo-lm test test-quick test-recipes test-faults test-images lint format benchmarks dist docs tensorflow tensorflow-horovod horovod deepspeed-ops clean
+.PHONY: FORCE axe azurite chromium demo demo-lm test test-quick test-recipes test-faults test-images lint format benchmarks dist pictures docs tensorflow tensorflow-horovod horovod deepspeed-ops clean
 
 demo: $(VENV)/.demo
 	$(BIN)/allranks run pipelines/image_classification.py $(ARGS)
@@ -33,7 +35,7 @@ demo-lm: $(VENV)/.demo-lm # A Llama of 3 million parameters, by DeepSpeed ZeRO 2
 	$(BIN)/allranks logs latest sample
 
 test:
-	$(MAKE) --jobs=3 horovod deepspeed-ops lint tensorflow azurite axe
+	$(MAKE) --jobs=3 horovod deepspeed-ops lint tensorflow azurite axe $(BESIDE)
 	$(PYTEST) -n 5 --dist loadgroup -m "not recipe"
 test-quick: lint
 	$(PYTEST) -n 3 --dist loadgroup -m "not slow"
@@ -69,6 +71,8 @@ dist: $(VENV)/.release # The files of a release, in dist: the sdist and the whee
 	$(BIN)/python -m twine check --strict dist/*
 benchmarks: $(VENV)/.dev
 	for file in benchmarks/*.py; do $(BIN)/python $$file || failed=1; done; exit $${failed:-0}
+pictures: $(VENV)/.dev # Those of the documentation: runs two trainings, and needs Chromium.
+	PYTHONPATH=tests $(BIN)/python tools/make_pictures.py
 docs: $(VENV)/.dev # The pages that are made from the source, and the site in build/site. It needs no network.
 	for page in api checks cli components library sizes; do $(BIN)/python tools/make_$$page.py || exit 1; done
 	$(BIN)/python tools/make_site.py
@@ -77,6 +81,8 @@ tensorflow: $(TENSORFLOW)/.installed
 tensorflow-horovod: $(TENSORFLOW)-horovod/.installed
 azurite: $(AZURITE)
 axe: $(AXE)
+chromium:
+	@install/chromium.sh
 horovod: $(VENV)/.horovod
 deepspeed-ops: $(VENV)/.dev # DeepSpeed would otherwise build them at its start, on every rank.
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python environments/deepspeed/build_ops.py

@@ -1,0 +1,106 @@
+"""Makes the pictures of the documentation: docs/pictures.
+
+PYTHONPATH=tests python tools/make_pictures.py
+
+It runs `make demo`, launches a script of which a rank fails, and draws the terminal (SVG) and pages (PNG, by Chromium).
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from cattrs import Converter
+from terminal_picture import WIDTH, output_picture, run_picture
+
+from allranks.history.records import RunRecord
+from chromium import PROGRAM, Browser, chromium
+
+ROOT = Path(__file__).resolve().parents[1]
+PICTURES = ROOT / "docs" / "pictures"
+ALLRANKS = Path(sys.executable).with_name("allranks")
+
+DEMO = "pipelines/image_classification.py"
+FAILING = """\
+import torch
+from torch import distributed
+
+distributed.init_process_group("gloo")
+rank = distributed.get_rank()
+for step in range(20):
+    loss = torch.tensor(1.0 / (step + 1) if rank != 2 or step < 12 else float("nan"))
+    if loss.isnan():
+        raise ValueError(f"loss is NaN in step {step}")
+    distributed.all_reduce(loss)
+"""
+
+
+def main() -> str | None:
+    """Make the pictures. Return what this machine lacks."""
+    if PROGRAM is None:
+        return "Chromium, which draws the pages, is not on this machine: apt install chromium"
+    if not (shutil.which("fc-list") and subprocess.run("fc-list", capture_output=True, check=True).stdout):
+        return "There is no font on this machine for the pages: apt install fontconfig fonts-dejavu-core"
+    with tempfile.TemporaryDirectory(prefix="pictures-") as name, chromium(Path(name, "profile")) as browser:
+        folder = Path(name, "project")
+        folder.mkdir()
+        draw_run(folder, browser)
+        draw_failure(folder)
+        draw_palette(folder, browser)
+    return None
+
+
+def draw_run(folder: Path, browser: Browser) -> None:
+    """The terminal and the page of a run."""
+    workspace = ("--folder", folder / ".allranks")
+    called(ROOT, "run", DEMO, *workspace)
+    run = Converter().structure(
+        json.loads(without(called(ROOT, "show", "latest", "--json", *workspace), folder)), RunRecord
+    )
+    (PICTURES / "run.svg").write_text(run_picture(run), encoding="utf-8")
+    page = folder / run.page
+    page.write_text(without(page.read_text(encoding="utf-8"), folder), encoding="utf-8")
+    photograph(browser, page.as_uri(), "run-page.png", 1240)
+
+
+def draw_failure(folder: Path) -> None:
+    """The verdict on a failed run."""
+    (folder / "code").mkdir()
+    (folder / "code/train.py").write_text(FAILING, encoding="utf-8")
+    called(folder, "launch", "-j", "2x2", "code/train.py", code=1)
+    verdict = without(called(folder, "why", code=None, FORCE_COLOR="1"), folder)
+    (PICTURES / "verdict.svg").write_text(output_picture("allranks why", verdict), encoding="utf-8")
+
+
+def draw_palette(folder: Path, browser: Browser) -> None:
+    """The page of the library's components."""
+    called(folder, "components", "--library", "--page", "palette.html")
+    photograph(browser, f"{(folder / 'palette.html').as_uri()}#allranks_train_image_classifier", "palette.png", 720)
+
+
+def without(text: str, folder: Path) -> str:
+    """Return a text whose paths are the project's, not this machine's."""
+    return text.replace(f"{folder}/", "").replace(f"{ROOT}/", "")
+
+
+def called(folder: Path, *words: str | Path, code: int | None = 0, **variables: str) -> str:
+    """Return what the command printed. code: the expected exit code; None: any"""
+    environment = {**os.environ, "COLUMNS": str(WIDTH), **variables}
+    done = subprocess.run(
+        [ALLRANKS, *words], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=False
+    )
+    if code is not None and done.returncode != code:
+        sys.exit(f"allranks {words[0]} ended with {done.returncode} instead of {code}")
+    return done.stdout
+
+
+def photograph(browser: Browser, address: str, picture: str, height: int) -> None:
+    """Save a picture of what is in sight of a page."""
+    browser.open(address, 1280, height).screenshot(PICTURES / picture, whole=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
