@@ -85,7 +85,14 @@ def moved(text: str, page: str, known: dict[str, str]) -> str:
     for fence in _FENCE.finditer(text):
         parts += [_LINK.sub(link, text[end : fence.start()]), fence[0]]
         end = fence.end()
-    return "".join([*parts, _LINK.sub(link, text[end:])])
+    return _in_numbered_lists("".join([*parts, _LINK.sub(link, text[end:])]))
+
+
+def _in_numbered_lists(text: str) -> str:
+    """Return a text in which what belongs to an entry of a numbered list is indented by four, as Python-Markdown needs
+    it, and not by three."""
+    text = re.sub(r"^ {3}```.*?^ {3}```$", lambda match: match[0].replace("\n   ", "\n    "), text, flags=re.M | re.S)
+    return re.sub(r"^ {3}(?=\S)", "    ", text, flags=re.MULTILINE)
 
 
 def write_sources(folder: Path) -> None:

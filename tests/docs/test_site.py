@@ -1,5 +1,6 @@
 """The site of the documentation: its navigation has every page, its links lead somewhere, it asks no other server."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,10 +12,12 @@ from threading import Thread
 import make_site
 import pytest
 from make_site import ADDRESS, REPOSITORY, ROOT
+from markdown_it import MarkdownIt
 
 from accessibility import assert_accessible, needs_axe
 from chromium import PROGRAM, Browser, chromium
 
+TAG = re.compile(r"<(h\d|li|table|tr|pre|img)\b")
 SHOWN = (
     "",
     "tutorials/first-pipeline/",
@@ -52,6 +55,24 @@ def test_every_page_is_in_the_index_once() -> None:
 )
 def test_links_on_the_site(link: str, expected: str) -> None:
     assert make_site.moved(link, "docs/how-to/launch-a-script.md", make_site.pages()) == expected
+
+
+def test_a_page_has_the_same_lists_tables_and_code_as_on_github() -> None:
+    """Python-Markdown, which the site is rendered with, reads some indents in another way."""
+    markdown = pytest.importorskip("markdown")
+    github = MarkdownIt("commonmark").enable("table")
+    known = make_site.pages()
+    different = {}
+    for page in known:
+        if page.endswith(".md") and page not in make_site.MADE:
+            text = (ROOT / page).read_text(encoding="utf-8")
+            on_site = markdown.markdown(
+                make_site.moved(text, page, known), extensions=["tables", "pymdownx.superfences"]
+            )
+            tags = [re.findall(r"<(h\d|li|table|tr|pre|img)\b", html) for html in (github.render(text), on_site)]
+            if sorted(tags[0]) != sorted(tags[1]):
+                different[page] = tags
+    assert different == {}
 
 
 def test_a_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
