@@ -146,7 +146,6 @@ def print_sizes(out: Console, found: Sequence[Size], today: date) -> None:
     with_retirement = any(size.retired for size in found)
     # The widest row fits into 80 columns. The details of a size have the other facts.
     table = table_of("!size", "GPUs", "CUDA", "InfiniBand", ">GiB", *(["retired"] if with_retirement else []))
-    table.padding = (0, 1, 0, 0)
     for size in found:
         cells = (
             size.name,
