@@ -221,7 +221,8 @@ class Links:
     def _relative(self, path: str) -> str:
         if not self.folder or not os.path.isabs(path) or "\0" in path:
             return ""
-        runs = os.path.dirname(self.folder)
-        if not os.path.normpath(path).startswith(runs + os.sep) or runs == os.sep:
+        path, own, runs = os.path.normpath(path), f"{self.folder}/", f"{os.path.dirname(self.folder)}/"
+        if not path.startswith(runs) or runs == "//":
             return ""
-        return os.path.relpath(path, self.folder)
+        # `os.path.relpath` would take a fifth of the time of a page.
+        return path.removeprefix(own) if path.startswith(own) else f"../{path.removeprefix(runs)}"
