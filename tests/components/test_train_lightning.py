@@ -20,6 +20,8 @@ from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
 from allranks.runtime import arguments
 
+pytestmark = pytest.mark.slow  # Lightning takes seconds to import
+
 Importer = Callable[[str, str], Any]
 
 SCRIPT = COMPONENTS / "image_classification/train_lightning/train.py"

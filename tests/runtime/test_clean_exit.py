@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 
+import pytest
 
+
+@pytest.mark.slow
 def test_what_a_program_expects_at_its_end(start: Callable) -> None:
     (ended,) = start("exit_functions.py").wait()
     assert ended.code == 0, ended

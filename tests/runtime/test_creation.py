@@ -26,6 +26,7 @@ def llama() -> nn.Module:
     return model
 
 
+@pytest.mark.slow
 def test_ranks_have_the_same_tensors_and_rank_0_their_values(rank: Callable[[int], None]) -> None:
     rank(0)
     expected = preparation.create(llama)

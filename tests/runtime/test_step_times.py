@@ -153,6 +153,7 @@ def test_the_file_says_where_it_was_measured(alone: Ranks, tmp_path: Path) -> No
     assert found["points"] == []
 
 
+@pytest.mark.slow
 def test_instances_of_one_machine_are_told_as_one_with_the_samples_of_all_ranks(
     start: Callable[..., Any], tmp_path: Path
 ) -> None:
