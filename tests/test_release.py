@@ -27,6 +27,7 @@ from documents import FENCE, shown_commands
 ROOT = Path(__file__).parents[1]
 RELEASING = ROOT / "docs/how-to/releasing.md"
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+OURS = re.compile(r"https://github\.com/allranks/allranks/(?:blob|raw|tree)/[^/]+/([^#]+)")
 MEGABYTE = 2**20
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("release")]  # they look at the same release
@@ -166,14 +167,18 @@ def test_the_bill_of_each_wheel_lists_what_it_requires(released: tuple[Path, Pat
         assert listed.get("allranks") in (None, f"vers:pypi/{__version__}")
 
 
-def test_no_link_of_the_description_leads_into_the_repository(released: tuple[Path, Path]) -> None:
-    described = metadata(released[1])
-    text = described.get_payload(decode=True)
-    assert isinstance(text, bytes)
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert described["Description-Content-Type"] == "text/markdown"
-    assert FENCE.findall(text.decode()) == FENCE.findall(readme)
-    assert [link for link in LINK.findall(FENCE.sub("", text.decode())) if not link.startswith("https://")] == []
+def test_the_links_of_each_description_lead_to_files_of_the_repository(released: tuple[Path, Path]) -> None:
+    for wheel in released[1].parent.glob("*.whl"):
+        described = metadata(wheel)
+        text = described.get_payload(decode=True)
+        assert isinstance(text, bytes)
+        readme = ROOT / ("" if wheel == released[1] else f"packages/{described['Name']}") / "README.md"
+        assert described["Description-Content-Type"] == "text/markdown"
+        assert FENCE.findall(text.decode()) == FENCE.findall(readme.read_text(encoding="utf-8"))
+        links = LINK.findall(FENCE.sub("", text.decode()))
+        assert [link for link in links if not link.startswith("https://")] == []
+        files = [match[1] for link in links if (match := OURS.match(link))]
+        assert [file for file in files if not (ROOT / file).exists()] == []
 
 
 @pytest.mark.parametrize(
