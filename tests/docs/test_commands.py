@@ -10,7 +10,7 @@ from typer.main import get_command
 
 from allranks.cli.main import app
 from allranks_command import called, commands
-from documents import Shown, accept, broken_links, commands_of, pages
+from documents import FENCE, Shown, accept, broken_links, commands_of, pages
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = (*(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")), *pages())
@@ -68,6 +68,11 @@ PLANNED = dict.fromkeys(
 @pytest.mark.xdist_group("documented commands")  # the first one loads the library's components
 @pytest.mark.parametrize("words", [words for words in PLANNED if not are_of_another(words)], ids=" ".join)
 def test_a_pipeline_of_the_documents_can_run(words: tuple[str, ...], tmp_path: Path) -> None:
+    python = [
+        code for language, code in FENCE.findall(DOCUMENTS[0].read_text(encoding="utf-8")) if language == "python"
+    ]
+    (tmp_path / "digits.py").write_text(python[0])
+    (tmp_path / "train.py").touch()
     for name in ("components", "pipelines", "environments", "src", "pyproject.toml"):
         (tmp_path / name).symlink_to(ROOT / name)
     done = called(*words, folder=tmp_path)
