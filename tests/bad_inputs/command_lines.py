@@ -26,7 +26,7 @@ ROWS = {
     ),
     "a launch of an unknown distribution": _launch("--distribution nccl", "--distribution nccl", "pytorch, mpi"),
     "a launch on data that is gone": _launch("--input data=gone", "--input data=gone", "no such folder"),
-    "an input without a path": _launch("--input data", "--input data", "NAME=VALUE", "data=VALUE"),
+    "an input without a path": _launch("--input data", "--input data", "NAME=VALUE", "data=my/folder"),
     "a launch that overwrites a file": Row(
         "launch --emit job.yml train.py", ("--emit job.yml", "the file exists"), files=SCRIPT | {"job.yml": ""}
     ),

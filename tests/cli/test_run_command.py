@@ -85,7 +85,7 @@ def test_a_python_file_runs_and_runs_again(tmp_path: Path) -> None:
     assert any("train_step    Running      pytorch 2 x 2" in line for line in lines)
     assert any("chain completed in" in line for line in lines)
     assert Path(page.split()[-1]).name == "run.html"
-    assert Path(page.split()[-1]).parent.parent == tmp_path / ".allranks" / "runs"
+    assert (tmp_path / page.split()[-1]).parent.parent == tmp_path / ".allranks" / "runs"
 
     second = called("run", "chain.py:chain", "--set", "text=good day", "--json", folder=tmp_path)
     record = second.json
