@@ -36,10 +36,7 @@ _SECTIONS = {
         "components": "List and describe components, copy those of the library, and write new ones.",
         "environments": "List, check, build and verify the environments of a project.",
     },
-    "Azure": {
-        "submit": "Submit a pipeline to Azure ML.",
-        "register": "Register components for Azure ML's designer.",
-    },
+    "Azure": {"submit": "Submit a pipeline to Azure ML.", "register": "Register components for Azure ML's designer."},
     "Machine": {
         "doctor": "List the stacks on this machine, or show the Azure sizes and their hardware.",
         "clean": "Remove old runs and files that no run needs.",

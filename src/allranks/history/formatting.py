@@ -129,11 +129,7 @@ def usage_of_ranks(step: StepRecord, now: float | None) -> dict[str, str]:
     cores = sorted(cores for rank in step.ranks if (cores := _mean_cores(rank, now)) is not None)
     memory = sorted(rank.peak_memory for rank in step.ranks if rank.peak_memory)
     gpu = sorted(rank.peak_gpu_memory for rank in step.ranks if rank.peak_gpu_memory)
-    texts = {
-        "cpu": [*map(_percent, cores)],
-        "memory": [*map(in_bytes, memory)],
-        "gpu memory": [*map(in_bytes, gpu)],
-    }
+    texts = {"cpu": [*map(_percent, cores)], "memory": [*map(in_bytes, memory)], "gpu memory": [*map(in_bytes, gpu)]}
     return {name: " to ".join(dict.fromkeys((each[0], each[-1]))) for name, each in texts.items() if each}
 
 

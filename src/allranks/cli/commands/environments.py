@@ -117,8 +117,7 @@ def build(
     name: Annotated[str, argument("NAME", "Name of the environment.")],
     tag: Annotated[str | None, option("--tag", "Tag of the image. Default: the environment's name.")] = None,
     base_image: Annotated[
-        str | None,
-        option("--base-image", "Debian or Ubuntu image to build from for CPUs, with its rdma-core."),
+        str | None, option("--base-image", "Debian or Ubuntu image to build from for CPUs, with its rdma-core.")
     ] = None,
     arguments: Annotated[
         list[str] | None,

@@ -45,8 +45,7 @@ def launch(
     command: Annotated[list[str] | None, argument("SCRIPT [ARGUMENT]", _COMMAND)] = None,
     layout: Annotated[str, option("--layout -j", _LAYOUT, "NxM|M")] = "",
     distribution: Annotated[
-        str,
-        option("--distribution", _DISTRIBUTION, "pytorch|mpi|torchrun|accelerate|deepspeed|tensorflow|ray"),
+        str, option("--distribution", _DISTRIBUTION, "pytorch|mpi|torchrun|accelerate|deepspeed|tensorflow|ray")
     ] = "",
     inputs: Annotated[list[str] | None, option("--input", _INPUT, "NAME=PATH")] = None,
     outputs: Annotated[list[str] | None, option("--output", _OUTPUT, "NAME")] = None,

@@ -2,14 +2,7 @@
 
 from allranks.api import retry
 from allranks.cli.execute import execute_again
-from allranks.cli.options import (
-    FolderOption,
-    JsonOption,
-    LatestCodeOption,
-    RunArgument,
-    RunOptions,
-    SetOption,
-)
+from allranks.cli.options import FolderOption, JsonOption, LatestCodeOption, RunArgument, RunOptions, SetOption
 from allranks.cli.values import settings_of
 from allranks.workspace import Workspace
 

@@ -21,8 +21,7 @@ those that fit, with the main metric and the inputs that differ."""
 def runs(
     limit: Annotated[int, typer.Option("--limit", min=1, help="Number of runs, the newest first.")] = 20,
     status: Annotated[
-        list[Status] | None,
-        option("--status", "List only runs in this state. May be repeated.", case_sensitive=False),
+        list[Status] | None, option("--status", "List only runs in this state. May be repeated.", case_sensitive=False)
     ] = None,
     since: Annotated[
         str | None,
