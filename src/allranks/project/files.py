@@ -20,7 +20,6 @@ from allranks.sdk.uploads import context_of
 TEMPLATE = "template"
 PIPELINES = "pipelines"
 _COMPONENT = Path(catalog.__file__).parent / "templates/component"
-_NO_ENVIRONMENT = "  image: python:3.12"
 _ENVIRONMENT = re.compile(rb"^environment: file:(\S+)/environment\.yaml$", re.MULTILINE)
 
 
@@ -124,18 +123,18 @@ def new_component(name: str) -> tuple[Path, ...]:
         expected = "lower-case letters, digits and underscores, beginning with a letter, and no keyword of Python"
         raise InputError(Problem(name, "it cannot be the name of a component", expected, "such as prepare_texts"))
     project = project_folder(Path.cwd(), FOLDER, "change to a project, or create one: allranks init DIR").parent
+    if os.path.lexists(folder := project / FOLDER / name):
+        fix = "choose another name, or move it elsewhere"
+        raise InputError(Problem(str(folder), "it exists, and is not overwritten", "no such folder", fix))
     files = {f"{FOLDER}/{name}/{file}": _COMPONENT / file for file in ("component.yaml", "main.py")}
     files[f"tests/test_{name}.py"] = _COMPONENT / "test_main.py"
-    for place in (project / FOLDER / name, project / f"tests/test_{name}.py"):
-        if os.path.lexists(place):
-            fix = "choose another name, or move it elsewhere"
-            raise InputError(Problem(str(place), "it exists, and is not overwritten", "no such entry", fix))
-    names = {"new_component": name, "New component": name.replace("_", " ").capitalize()}
-    environments = sorted(path.parent.name for path in (project / ENVIRONMENTS).glob(f"*/{REGISTERED}"))
-    if environments:
-        names["ENVIRONMENT"] = environments[0]
-    else:
-        names[f" file:../../{ENVIRONMENTS}/ENVIRONMENT/{REGISTERED}"] = f"\n{_NO_ENVIRONMENT}"
+    environment = min((path.parent.name for path in (project / ENVIRONMENTS).glob(f"*/{REGISTERED}")), default="")
+    line = f" file:../../{ENVIRONMENTS}/ENVIRONMENT/{REGISTERED}"
+    names = {
+        "new_component": name,
+        "New component": name.replace("_", " ").capitalize(),
+        line: line.replace("ENVIRONMENT", environment) if environment else "\n  image: python:3.12",
+    }
     contents = {}
     for file, source in files.items():
         text = source.read_text(encoding="utf-8")
