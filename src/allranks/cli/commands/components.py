@@ -83,7 +83,7 @@ def list_(
     name: Annotated[
         str,
         argument(
-            "[NAME|FOLDER]",
+            "NAME|FOLDER",
             "A component, or a folder of them. Default: components/ here or in a parent.",
             autocompletion=complete_components,
         ),

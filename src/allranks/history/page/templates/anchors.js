@@ -17,9 +17,10 @@
   };
 
   // A log is read from its end.
-  document.addEventListener("toggle", (event) => {
-    if (!event.target.open) return;
-    for (const log of event.target.querySelectorAll(":scope > .log, .rank[open] > .log")) log.scrollTop = log.scrollHeight;
+  const toEnds = (logs) => { for (const log of logs) log.scrollTop = log.scrollHeight; };
+  toEnds(document.querySelectorAll(".rank[open] > .log"));
+  document.addEventListener("toggle", ({ target }) => {
+    if (target.open) toEnds(target.querySelectorAll(":scope > .log, .rank[open] > .log"));
   }, true);
 
   addEventListener("hashchange", show);
