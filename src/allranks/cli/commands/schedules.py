@@ -176,7 +176,7 @@ def next_(
     if not all(word.isdecimal() and int(word) for word in numbers):
         raise typer.BadParameter(f"found {' '.join(numbers)}, expected a number of firings, and a file or folder")
     amount = int(numbers[0]) if numbers else 5
-    created = _created(folder)
+    created = SchedulerPaths(Workspace.at(folder)).created()
     with session(client=False):
         schedules = [*find_schedules(target, required=not created), *created]
     moments = [list(islice(firings(schedule.trigger, now, now), amount)) for schedule in schedules]
@@ -199,10 +199,6 @@ def next_(
             out.print(f"  {local_time(each)}", soft_wrap=True)
         if not following:
             out.print("  ended")
-
-
-def _created(folder: Path | None) -> list[Schedule]:
-    return SchedulerPaths(Workspace.at(folder)).created()
 
 
 def apply(
