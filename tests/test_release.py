@@ -64,7 +64,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A clone of the project with what must not be released, and a repository to push to."""
     folder = tmp_path_factory.mktemp("release") / "clone"
     left_out = shutil.ignore_patterns(
-        ".git", ".venv*", ".*_cache", ".axe", ".azurite", ".hypothesis", "__pycache__", "benchmarks", "dist"
+        ".git", ".venv*", ".*_cache", ".axe", ".azurite", ".hypothesis", "__pycache__", "benchmarks", "build", "dist"
     )
     shutil.copytree(ROOT, folder, ignore=left_out)
     for name in (".venv/lib/module.py", "src/allranks/__pycache__/module.pyc", ".mypy_cache/cache.json", "notes.txt"):
