@@ -21,8 +21,8 @@ HEAD = """# The command
 Made by `make docs` from the help of the commands. Each of them has `-h` and `--help`, which list the ten most used
 options, and `--help-all`, which lists all of them.
 
-`allranks --install-completion` makes the shell complete commands, options, files, runs, steps, inputs after `--set`, sizes,
-codes of messages, and components of the library.
+`allranks --install-completion` makes the shell complete commands, options, files, runs, steps, inputs after `--set`,
+sizes, codes of messages, and components of the library.
 
 Exit codes: 0 success; 1 a step or Azure failed, the disk is full, or nobody reads the output; 2 wrong input, nothing
 was started; 130 stopped with Ctrl-C.
