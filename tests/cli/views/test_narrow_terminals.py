@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from allranks.cli.views.progress import LiveTree
-from allranks.cli.views.runs import print_run, print_runs
+from allranks.cli.views.run_list import print_runs
+from allranks.cli.views.runs import print_run
 from allranks.history.records import RunRecord
 
 

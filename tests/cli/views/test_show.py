@@ -14,7 +14,8 @@ from allranks.catalog.find import ComponentInfo
 from allranks.cli.commands.components import describe, print_components
 from allranks.cli.console import print_problems, problems_text, to_json, with_links
 from allranks.cli.views.progress import PlainLines
-from allranks.cli.views.runs import print_run, print_runs
+from allranks.cli.views.run_list import print_runs
+from allranks.cli.views.runs import print_run
 from allranks.errors import Problem
 from allranks.history.records import Point, RunRecord
 

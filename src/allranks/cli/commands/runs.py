@@ -7,7 +7,7 @@ import typer
 from allranks.cli.console import console, open_in_browser, print_result, print_warnings, to_json
 from allranks.cli.options import FolderOption, JsonOption, option
 from allranks.cli.values import moment
-from allranks.cli.views.runs import print_runs
+from allranks.cli.views.run_list import print_runs
 from allranks.errors import Problem
 from allranks.history import stored
 from allranks.history.records import Status

@@ -57,3 +57,8 @@ def print_whole(console: Console, table: Table) -> None:
     if minimum > console.width:
         table.width = minimum
     console.print(table, crop=False)
+
+
+def width_of(console: Console, table: Table) -> int:
+    """Return the width of a table with whole columns."""
+    return Measurement.get(console, console.options.update_width(10_000), table).maximum

@@ -1,31 +1,25 @@
-"""Print a run, a list of runs, and what differs between two, as tables."""
+"""Print a run, and what differs between two, as tables."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rich.console import Console, Group, RenderableType
-from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from allranks.cli.console import with_links
-from allranks.cli.views import print_whole, state, table_of
+from allranks.cli.views import print_whole, state, table_of, width_of
 from allranks.cli.views.summary import summary
 from allranks.cli.views.tree import Line, More, lines_of
 from allranks.differences import Comparison, Difference, Reuse
-from allranks.errors import InputError, Problem, did_you_mean
 from allranks.history.formatting import elapsed, mean_cpu, node_layout
 from allranks.history.nested import nested, node_at, records_at
 from allranks.history.records import RunRecord, Status, StepRecord
-from allranks.history.run_columns import differing_inputs, main_metrics
 from allranks.sdk.paths import shown
-from allranks.text import NOTHING, duration, in_bytes, number, plain, short_when, when
+from allranks.text import NOTHING, duration, in_bytes, plain, when
 
-_LONGEST = 30
-"""Maximum characters of an input in a list of runs."""
-_MORE = 3
 _TROUBLED = (Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
 
 
@@ -51,78 +45,6 @@ def print_run(console: Console, run: RunRecord, now: float | None = None, path: 
     if notes:
         _print_block(console, _notes(notes))
     console.print(with_links(console, summary(run)), soft_wrap=True)
-
-
-def _result(run: RunRecord, name: str) -> str | Text:
-    """Return an input or a result of a run."""
-    if name in run.inputs:
-        return plain(run.inputs[name])[:_LONGEST]
-    return number(run.results[name]) if name in run.results else NOTHING
-
-
-_FACTS: dict[str, Callable[[RunRecord, float], str | Text]] = {
-    "Run": lambda run, _: plain(run.id),
-    "Name": lambda run, _: "" if run.job_name == run.id else plain(run.job_name),
-    "Pipeline": lambda run, _: plain(run.name),
-    "State": lambda run, _: state(run.status),
-    "Created": lambda run, now: short_when(run.created, now),
-    "Time": lambda run, now: duration(elapsed(run, now), whole=not run.status.ended),
-    "Where": lambda run, _: plain(run.instances) if run.submitted else "here",
-}
-
-
-def print_runs(
-    console: Console,
-    runs: Sequence[RunRecord],
-    columns: Sequence[str] = (),
-    unreadable: Iterable[str] = (),
-    now: float | None = None,
-) -> None:
-    """Print runs in the given order.
-
-    columns:    names of facts, inputs and results; empty: the facts, and as many of the main metrics and of the inputs
-                that differ as fit
-    unreadable: ids of runs that could not be read
-
-    Raise InputError for a column that no run has.
-    """
-    if not (runs or unreadable):
-        console.print("No runs yet. Start one with: allranks run FILE")
-        return
-    now = time.time() if now is None else now
-    chosen = dict.fromkeys([*main_metrics(runs), *differing_inputs(runs)])
-    values = [*(chosen | dict.fromkeys(name for run in runs for name in (*run.results, *run.inputs)))]
-    facts = [name for name in _FACTS if name not in ("Name", "Where")]
-    facts[1:1] = ["Name"] if any(run.job_name not in ("", run.id) for run in runs) else []
-    facts += ["Where"] if any(run.submitted for run in runs) else []
-    names = [*facts, *chosen]
-    if columns:
-        known = {name.lower(): name for name in (*values, *_FACTS)}
-        if wrong := [name for name in columns if name.lower() not in known]:
-            expected = ", ".join([*(name.lower() for name in _FACTS), *values])
-            fix = did_you_mean(wrong[0], [*known])
-            raise InputError(Problem(f"--columns {wrong[0]}", "no run has it", expected, fix))
-        names = list(dict.fromkeys(["Run", *(known[name.lower()] for name in columns)]))
-    table = _runs_table(runs, names, unreadable, now)
-    while not columns and len(names) > len(facts) and _width(console, table) > console.width:
-        names.pop()
-        table = _runs_table(runs, names, unreadable, now)
-    print_whole(console, table)
-    more = [name for name in values if name not in names]
-    if not columns and more:
-        hint = f"more columns: {', '.join(more[:_MORE])}{', …' if len(more) > _MORE else ''} (--columns)"
-        console.print(Text(plain(hint), "bright_black"), soft_wrap=True)
-
-
-def _runs_table(runs: Sequence[RunRecord], names: Sequence[str], unreadable: Iterable[str], now: float) -> Table:
-    marks = {"Name": "", "Pipeline": "", "Time": ">!"}
-    numeric = {name for name in names if any(name in run.results for run in runs)}
-    table = table_of(*(f"{marks.get(name, '>!' if name in numeric else '!')}{plain(name)}" for name in names))
-    for run in runs:
-        table.add_row(*(_FACTS[name](run, now) if name in _FACTS else _result(run, name) for name in names))
-    for run_id in unreadable:
-        table.add_row(plain(run_id), *(Text("unreadable", "red") if name == "State" else "" for name in names[1:]))
-    return table
 
 
 def _print_block(console: Console, block: RenderableType) -> None:
@@ -170,14 +92,9 @@ def _steps(console: Console, lines: Sequence[Line | More], now: float) -> Table:
         table.add_row(indent + plain(node.name), shown, node_layout(node), took, component)
     for column in table.columns:
         column.no_wrap = True
-    if _width(console, table) > console.width:
+    if width_of(console, table) > console.width:
         table.columns.pop()
     return table
-
-
-def _width(console: Console, table: Table) -> int:
-    """Return the width of a table with whole columns."""
-    return Measurement.get(console, console.options.update_width(10_000), table).maximum
 
 
 def _ranks(step: StepRecord, now: float) -> RenderableType:
