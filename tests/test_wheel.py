@@ -141,6 +141,7 @@ def test_the_library_is_exported_from_any_folder(python: Path, tmp_path: Path) -
     assert (exported / "code/allranks_steps/images/prepared_images.py").is_file()
 
 
+@pytest.mark.recipe
 def test_a_type_checker_reads_the_specs(python: Path, folder: Path) -> None:
     write(folder, "wrong.py", WRONG)
     # Of azure-ai-ml what the stub refers to, and no other library: with torch and sqlalchemy it takes 25 s.

@@ -26,7 +26,7 @@ ROWS = {
     ),
     "a launch of an unknown distribution": _launch("--distribution nccl", "--distribution nccl", "pytorch, mpi"),
     "a launch on data that is gone": _launch("--input data=gone", "--input data=gone", "no such folder"),
-    "an input without a path": _launch("--input data", "--input data", "NAME=VALUE", "data=my/folder"),
+    "an input without a path": _launch("--input data", "--input data", "NAME=PATH", "data=VALUE"),
     "a launch that overwrites a file": Row(
         "launch --emit job.yml train.py", ("--emit job.yml", "the file exists"), files=SCRIPT | {"job.yml": ""}
     ),
@@ -45,7 +45,7 @@ ROWS = {
     "a workspace with a long name": _run("--folder " + "x" * 300, "File name too long", "--folder DIR"),
     "no runs to list": Row("runs --limit 0", ("--limit", "'0'", "at least 1")),
     "an age of no unit": Row("clean --older-than 30", ("--older-than 30", "m, h, d or w", "--older-than 30d")),
-    "firings below 1": Row("schedules next 0", ("'N'", "'0'", "at least 1")),
+    "firings below 1": Row("schedules next 0", ("found 0", "expected a number of firings")),
     "schedules that are gone": Row("schedules next 3 gone.py", ("gone.py", "there is no such file or folder")),
     "--set for a component": Row(
         "check component.yaml --set a=1",

@@ -66,7 +66,7 @@ def test_scores_of_a_confusion_matrix() -> None:
     assert classes["c"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "count": 0}
 
 
-@pytest.mark.slow
+@pytest.mark.recipe
 def test_every_image_counts_once_where_ranks_have_unequal_shares(tmp_path: Path) -> None:
     script = tmp_path / "count.py"
     script.write_text(COUNT)

@@ -310,6 +310,7 @@ def running(words: list[str], folder: Path, ranks: int) -> Iterator[Forked]:
         yield Forked(folder_of(RECIPE) / "train.py", words, environ, folder, output)
 
 
+@pytest.mark.recipe
 def test_an_evicted_training_saves_on_every_rank_and_the_next_attempt_goes_on(
     base: Path, preferences: Path, tmp_path: Path
 ) -> None:

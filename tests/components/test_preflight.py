@@ -14,7 +14,7 @@ from allranks_command import forked
 COMPONENT = Path(__file__).parents[2] / "components" / "diagnosis/preflight" / "component.yaml"
 
 
-@pytest.mark.slow
+@pytest.mark.recipe
 def test_a_healthy_cluster_and_a_size_whose_infiniband_is_not_there(tmp_path: Path) -> None:
     """This machine has none: what ND96asr_v4 promises is missed on both instances, and the report says so."""
     jobs = {

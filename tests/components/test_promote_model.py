@@ -157,7 +157,7 @@ def test_one_that_does_not_leaves_the_registry_as_it_is(given: Given, registry_a
     assert list(versions(registry_address)) == ["1"]
 
 
-@pytest.mark.slow
+@pytest.mark.recipe
 def test_a_champion_with_which_nobody_compared_stays(given: Given, registry_address: str) -> None:
     given.promote()
     said = given.promote()  # it knows of no champion, as at first

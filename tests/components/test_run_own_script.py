@@ -70,7 +70,7 @@ def test_a_script_in_every_process_of_the_platform(tmp_path: Path, variables: di
     check(ended, tmp_path, [0, 1], " --name two words --local {local} $")
 
 
-@pytest.mark.slow
+@pytest.mark.recipe
 def test_torchrun_starts_the_ranks_of_two_instances_again_after_a_failure(
     tmp_path: Path, variables: dict[str, str]
 ) -> None:
@@ -81,7 +81,7 @@ def test_torchrun_starts_the_ranks_of_two_instances_again_after_a_failure(
     check(ended, tmp_path, [0, 0], f" {{local}} {tmp_path / 'results'}")
 
 
-@pytest.mark.slow
+@pytest.mark.recipe
 def test_accelerate_starts_the_ranks_of_two_instances(tmp_path: Path, variables: dict[str, str]) -> None:
     pytest.importorskip("accelerate")
     arguments = "$ACCELERATE_MIXED_PRECISION $ACCELERATE_USE_CPU"

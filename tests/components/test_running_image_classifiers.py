@@ -74,6 +74,7 @@ runtime.main(train.train, strategy="fsdp")
 """
 
 
+@pytest.mark.recipe
 def test_a_sharded_training_that_is_evicted_in_a_validation_repeats_it(
     on_one_rank: Callable[..., None], trained: Path, digits: Path, tmp_path: Path
 ) -> None:

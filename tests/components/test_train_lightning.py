@@ -63,7 +63,7 @@ def test_one_process_an_instance_starts_the_others(digits: Path, per_node: Path)
     assert {name for metrics in found for name in metrics} >= {"train_loss", "learning_rate", "validation_accuracy"}
 
 
-@pytest.mark.slow
+@pytest.mark.recipe
 @pytest.mark.xdist_group("lightning")
 def test_an_evicted_training_goes_on_within_its_epoch(digits: Path, per_node: Path, tmp_path: Path) -> None:
     """SIGTERM to one of the processes of a per-process launch: both save, and end at one step, that logs nothing."""

@@ -100,6 +100,7 @@ def test_an_evaluation_counts_every_image_once(digits: Path, on_one: Path, tmp_p
     assert np.trace(matrix) / np.sum(matrix) == pytest.approx(found["accuracy"])
 
 
+@pytest.mark.recipe
 def test_two_workers_have_the_losses_of_one_process_which_goes_on_where_they_were_evicted(
     digits: Path, on_one: Path, tmp_path: Path
 ) -> None:

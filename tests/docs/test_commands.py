@@ -80,7 +80,7 @@ def test_a_pipeline_of_the_documents_can_run(words: tuple[str, ...], tmp_path: P
     assert done.out
 
 
-@pytest.mark.slow
+@pytest.mark.recipe
 @pytest.mark.xdist_group("documented commands")
 def test_the_examples_in_the_help_run(tmp_path: Path) -> None:
     examples = [words_of(each) for command in commands(get_command(app)) for each in EXAMPLE.findall(command.help)]

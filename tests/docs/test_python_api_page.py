@@ -15,6 +15,7 @@ pytestmark = pytest.mark.slow
 PAGE = Path(__file__).resolve().parents[2] / "docs/how-to/python-api.md"
 
 
+@pytest.mark.recipe
 def test_the_examples(tmp_path: Path) -> None:
     create(tmp_path, template())
     blocks = [code for language, code in FENCE.findall(PAGE.read_text(encoding="utf-8")) if language == "python"]

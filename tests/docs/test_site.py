@@ -116,7 +116,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield started
 
 
-@pytest.mark.slow
+@pytest.mark.recipe
 @pytest.mark.xdist_group("chromium")
 def test_notebooks_are_shown_with_what_they_print(site: Path) -> None:
     text = (site / "notebooks/own-script/index.html").read_text(encoding="utf-8")
@@ -124,7 +124,7 @@ def test_notebooks_are_shown_with_what_they_print(site: Path) -> None:
     assert "/tmp/" not in text
 
 
-@pytest.mark.slow
+@pytest.mark.recipe
 @pytest.mark.xdist_group("chromium")
 @needs_axe
 @pytest.mark.parametrize("page", SHOWN)
@@ -137,7 +137,7 @@ def test_a_page_is_accessible_and_asks_nobody(page: str, address: str, browser: 
     assert not tab.is_too_wide()
 
 
-@pytest.mark.slow
+@pytest.mark.recipe
 @pytest.mark.xdist_group("chromium")
 @pytest.mark.skipif(PROGRAM is None, reason="this machine has no Chromium")
 def test_the_search_finds_a_rule(address: str, browser: Browser) -> None:

@@ -95,7 +95,7 @@ def test_what_does_not_exist_is_not_made_for_a_dry_run(tmp_path: Path) -> None:
     assert not found.interpreter.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.recipe
 def test_a_command_that_installs_packages_changes_only_its_own_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

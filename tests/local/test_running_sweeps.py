@@ -84,7 +84,7 @@ while step < 3 or "${{inputs.lr}}" == "bad":
 """
 
 
-@pytest.mark.slow
+@pytest.mark.recipe
 @pytest.mark.mlflow
 def test_a_policy_stops_a_trial_by_what_it_logs_to_mlflow(run_steps) -> None:
     policy = EarlyTermination("bandit", delay=2, slack_factor=0.5)

@@ -38,6 +38,7 @@ def test_the_curve_is_that_of_an_untouched_training(resumed: dict[str, dict[str,
     assert resumed[name]["losses"] == pytest.approx(resumed["ordinary"]["losses"], rel=1e-4)
 
 
+@pytest.mark.recipe
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "zero3"])
 def test_the_moving_average_goes_on_too(resumed: dict[str, dict[str, Any]], name: str) -> None:
     assert resumed[name]["average"] == pytest.approx(resumed["ordinary"]["average"], rel=1e-4)

@@ -108,6 +108,7 @@ def test_a_version_keeps_its_content(
         assert create(make("mine", "2", "other")).version == "2"
 
 
+@pytest.mark.recipe
 def test_jobs_in_turn(client: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     register(client)
     Path("data/words").write_text("changed after it was registered")
@@ -163,6 +164,7 @@ def test_names_of_the_mapping_file_are_found(client: Any, tmp_path: Path) -> Non
     assert step.spec == str(tmp_path / "count.yaml")
 
 
+@pytest.mark.recipe
 def test_a_registered_pipeline_component_runs_twice_and_as_a_job(client: Any, tmp_path: Path) -> None:
     count = register(client)
 

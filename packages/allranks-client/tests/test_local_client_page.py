@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from allranks.project.files import create, template
 from allranks_command import allranks
 from documents import FENCE
@@ -9,6 +11,7 @@ from documents import FENCE
 PAGE = Path(__file__).resolve().parents[3] / "docs/how-to/local-client.md"
 
 
+@pytest.mark.recipe
 def test_the_script(tmp_path: Path) -> None:
     create(tmp_path, template())
     blocks = FENCE.findall(PAGE.read_text(encoding="utf-8"))

@@ -59,7 +59,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.slow
+@pytest.mark.recipe
 def test_what_is_lost_is_named(project: Path) -> None:
     ended = allranks("rehearse", "job.yml", "--evictions", 2, "--seed", 3, "--no-track", "--json", folder=project)
     assert ended.code == 1, ended.err

@@ -68,6 +68,7 @@ def test_a_launch(number: int, launch: Launch, workspace: Workspace, rack_works:
     assert run_trial(launch, layout, kind, workspace, PROJECT) == ""
 
 
+@pytest.mark.recipe
 def test_the_command_tries_what_is_installed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

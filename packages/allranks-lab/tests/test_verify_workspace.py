@@ -191,7 +191,7 @@ def test_the_ports_of_a_cluster_of_ray_are_not_compared() -> None:
     assert (other.kind, other.name) == ("user", "uid")
 
 
-@pytest.mark.slow
+@pytest.mark.recipe
 def test_each_seeded_difference_is_found(tmp_path: Path) -> None:
     (tmp_path / "expect.yaml").write_text(EXPECTATIONS)
     launches = sorted({launch for launch, *_ in SEEDED.values()})

@@ -37,6 +37,7 @@ def write(run: RunRecord, now: float | None = None) -> Path:
     return folder / "run.html"
 
 
+@pytest.mark.recipe
 def test_a_running_pipeline_of_a_thousand_steps(browser: Browser, tmp_path: Path) -> None:
     run, now = large_running(tmp_path / "runs" / "calm_otter", begin=time.time() - 745)
     page = write(run, now)

@@ -142,6 +142,7 @@ def test_tries_to_connect_again_are_no_progress(text: str, expected: bool) -> No
     assert only_retries(text.splitlines()) is expected
 
 
+@pytest.mark.recipe
 def test_the_pace_of_a_training_shortens_the_time(
     tmp_path: Path, run_steps: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

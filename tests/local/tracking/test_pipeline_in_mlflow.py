@@ -30,6 +30,7 @@ def _python(script: str) -> str:
     return f"{sys.executable} - <<'END'\n{script}END\n"
 
 
+@pytest.mark.recipe
 def test_steps_at_any_depth_are_children_of_one_run_also_after_a_resume(
     run_steps, workspace: Workspace, tmp_path: Path
 ) -> None:

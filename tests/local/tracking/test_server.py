@@ -143,7 +143,7 @@ LogisticRegression().fit([[0], [1]], [0, 1])
 """
 
 
-@pytest.mark.slow
+@pytest.mark.recipe
 @pytest.mark.mlflow
 def test_a_step_with_another_mlflow_logs(kind: str, other_mlflow: Path, run_steps) -> None:
     script = WITHOUT_PROXY + 'import mlflow\nmlflow.log_metric("loss", 0.5)\n' + AUTOLOGGING

@@ -70,7 +70,7 @@ def attributes(kind: str) -> list[str]:
     return sorted(name for name in {*settable, *named, "unheard_of"} if not name.startswith("_"))
 
 
-@pytest.mark.slow
+@pytest.mark.recipe
 @pytest.mark.parametrize("kind", ["Command", "Parallel"])
 def test_no_attribute_of_a_node_raises(folder: Path, kind: str) -> None:
     """All attributes, bound and in another form, each in a pipeline function of its own: none hides another."""

@@ -123,6 +123,7 @@ def test_one_instance_90_s_off_and_with_another_torch(job: Job, tmp_path: Path) 
     assert "versions    warning  instance 1, rank 1: torch 2.9.9 on node-1" in text
 
 
+@pytest.mark.recipe
 def test_a_slow_link(job: Job) -> None:
     slow = "tc qdisc add dev eth0 root tbf rate 8mbit burst 32kbit latency 400ms"
     reason = blamed(job(on(1, slow), instances=3), 1, 1)
