@@ -38,7 +38,7 @@ test:
 	$(MAKE) --jobs=3 horovod deepspeed-ops lint tensorflow azurite axe $(BESIDE)
 	$(PYTEST) -n 5 --dist loadgroup -m "not recipe"
 test-quick: lint
-	$(PYTEST) -n 3 --dist loadgroup -m "not slow"
+	$(PYTEST) -n logical --dist loadgroup -m "not slow"
 test-recipes: $(VENV)/.recipes # Whole pipelines, each until its model is as good as is said, the site, and other long tests.
 	$(MAKE) --jobs=3 horovod deepspeed-ops tensorflow azurite axe
 	$(PYTEST) -n 2 --dist loadgroup -m recipe

@@ -41,8 +41,10 @@ os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 # Read when torch is imported. Of several threads, those that wait for another spin, on a core that another test needs.
 os.environ["OMP_NUM_THREADS"] = "1"
 
-FOLDERS_OF_PROCESSES = {"api", "attempt", "azure", "cli", "instances", "forkserver", "launchers", "pipelines"}
-"""In which nearly every test starts the command, an engine or ranks, submits, or reads a whole pipeline of ours:
+FOLDERS_OF_PROCESSES = {
+    *("api", "attempt", "azure", "cli", "components", "instances", "forkserver", "launchers", "pipelines"),
+}
+"""In which most tests start the command, an engine, ranks or a component, submit, or read a whole pipeline of ours:
 `make test-quick` leaves them out."""
 
 WHOLE_FILE_IS_SLOW = re.compile(r"^pytestmark = (\[[^\]]*|.*)\bmark\.(slow|recipe)\b", re.MULTILINE)

@@ -97,6 +97,7 @@ def index(folder: Path, answer: str) -> Iterator[str]:
             server.shutdown()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "driver", "torch", "from_index", "said"),
     [

@@ -20,6 +20,7 @@ PAGE = README.parent / "docs/how-to/write-a-training-script.md"
 SNIPPETS = [code for language, code in FENCE.findall(PAGE.read_text(encoding="utf-8")) if language == "python"]
 
 
+@pytest.mark.slow
 def test_the_installation_brings_what_the_first_pipeline_imports() -> None:
     text = README.read_text(encoding="utf-8")
     extra = re.findall(r'^\$ pip install "PATH/TO/allranks\[(\w+)\]"', text, re.MULTILINE)[0]

@@ -28,6 +28,8 @@ from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOut
 from allranks.plan.ports import Path as DataPath
 from allranks.workspace import Workspace
 
+pytestmark = pytest.mark.slow  # each starts an engine
+
 
 def test_ranks_have_azure_mls_log_names(kind: str, run_steps) -> None:
     record = run_steps(

@@ -13,7 +13,8 @@ import bounded
 from allranks.runtime.lifecycle import close_all
 from allranks.runtime.ranks.agreement import Agreement, Decision
 
-pytestmark = pytest.mark.xdist_group("agreement")  # loops that never wait: two tests at once slow down each other
+# loops that never wait: two tests at once slow down each other
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("agreement")]
 
 STEPS = 2000
 

@@ -14,6 +14,8 @@ from allranks.workspace import Workspace
 from allranks_migrate import migrate, sources
 from allranks_migrate.proof import prove
 
+pytestmark = pytest.mark.slow  # each reads what was written with azure-ai-ml
+
 SCRIPT = """\
 from azureml.core import Dataset, Environment, Experiment, ScriptRunConfig, Workspace
 from azureml.core.runconfig import *

@@ -14,6 +14,8 @@ from allranks.local.options import Options
 from allranks.plan.reader import opened
 from allranks.workspace import Workspace
 
+pytestmark = pytest.mark.slow  # each is also checked by azure-ai-ml
+
 COMPONENT = """\
 name: train
 version: "1"

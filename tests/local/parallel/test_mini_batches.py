@@ -20,6 +20,8 @@ from allranks.local.attempt.environment import MINI_BATCH_PROGRAM, mini_batch_co
 from allranks.plan import mltable
 from allranks.plan.graph import Parallel, Step
 
+pytestmark = pytest.mark.slow  # pandas takes a second to import
+
 NAMES = """
 import os
 def run(batch):

@@ -8,6 +8,8 @@ import pytest
 from allranks.local.parallel import tables
 from allranks.plan import mltable
 
+pytestmark = pytest.mark.slow  # pandas takes a second to import
+
 pandas = pytest.importorskip("pandas")
 
 CSV = "- read_delimited: {support_multi_line: true}\n"

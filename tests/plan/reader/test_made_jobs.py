@@ -12,7 +12,7 @@ from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import opened
 from pipeline_files import read, write, write_dsl
 
-pytestmark = pytest.mark.usefixtures("no_network")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_network")]
 
 TWO = """
 @dsl.pipeline()

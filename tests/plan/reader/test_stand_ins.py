@@ -14,6 +14,8 @@ from allranks.plan.reader.settings import with_stand_ins
 from pipeline_files import write
 from plan_findings import check
 
+pytestmark = pytest.mark.slow  # some run
+
 PIPELINE = """\
 type: pipeline
 settings: {default_compute: azureml:cpu}
