@@ -39,7 +39,7 @@ test:
 	$(PYTEST) -n 5 --dist loadgroup -m "not recipe"
 test-quick: lint
 	$(PYTEST) -n logical --dist loadgroup -m "not slow"
-test-recipes: $(VENV)/.recipes # Whole pipelines, each until its model is as good as is said, the site, and other long tests.
+test-recipes: $(VENV)/.recipes # Whole pipelines until their models reach the stated quality, the site, and other long tests.
 	$(MAKE) --jobs=3 horovod deepspeed-ops tensorflow azurite axe
 	$(PYTEST) -n 2 --dist loadgroup -m recipe
 test-faults: # Every fault of every stack (packages/allranks-lab/docs/faults.md), and random ones.

@@ -232,18 +232,17 @@ def _end(rank: RankRecord) -> str:
 
 
 def _curves(before: StepRecord, after: StepRecord, name: str) -> Iterator[Difference]:
-    """Yield the final and the best value of a metric, or the first training step at which curves that have equal ones
-    differ."""
+    """Yield the final and the best value of a metric where they differ. If neither does, yield the first training step
+    at which the curves differ."""
     curves = [step.metrics.get(name, []) for step in (before, after)]
     finals = [number(points[-1].value) if points else "" for points in curves]
     tops = [best(name, points) for points in curves]
     if all(top is None or top is points[-1] for top, points in zip(tops, curves, strict=True)):
         tops = [None, None]
     bests = [f"{number(top.value)} at step {top.step}" if top else "" for top in tops]
-    for what, texts in ((f"metric {name}", finals), (f"best {name}", bests)):
-        if texts[0] != texts[1]:
-            yield Difference(before.name, what, *texts)
-    if finals[0] != finals[1] or bests[0] != bests[1]:
+    values_of_both = [{f"metric {name}": final, f"best {name}": top} for final, top in zip(finals, bests, strict=True)]
+    if values_of_both[0] != values_of_both[1]:
+        yield from _differing(before.name, values_of_both)
         return
     points = [{point.step: point.value for point in step.metrics.get(name, ())} for step in (before, after)]
     for at in sorted({*points[0], *points[1]}):

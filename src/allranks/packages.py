@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from allranks.errors import InputError, Problem
 from allranks.version import __version__
@@ -14,22 +14,32 @@ from allranks.version import __version__
 COMMANDS = "allranks.commands"
 HOOKS = "allranks.hooks"
 
+
+class KnownCommand(NamedTuple):
+    """The extra that installs a command of a package, and the section and the line of the command in the help."""
+
+    extra: str
+    section: str
+    summary: str
+
+
 KNOWN = {
-    "debug": ("lab", "Run", "Run a step, and what it needs, with a debugger in one of its ranks or all."),
-    "migrate": (
+    "debug": KnownCommand("lab", "Run", "Run a step, and what it needs, with a debugger in one of its ranks or all."),
+    "migrate": KnownCommand(
         "migrate",
         "Author",
         "Turn scripts of SDK v1 into pipelines of azure-ai-ml, and DistributedComponents into command components.",
     ),
-    "rehearse": ("lab", "Run", "Show that a training survives evictions."),
-    "verify-stacks": ("lab", "Machine", "Start two ranks of each installed stack, and check that they communicate."),
-    "verify-workspace": (
+    "rehearse": KnownCommand("lab", "Run", "Show that a training survives evictions."),
+    "verify-stacks": KnownCommand(
+        "lab", "Machine", "Start two ranks of each installed stack, and check that they communicate."
+    ),
+    "verify-workspace": KnownCommand(
         "lab",
         "Azure",
         "Verify that a workspace starts the processes of a job as the local engine does.",
     ),
 }
-"""The extra that installs each command, and the section and the line of the command in the help."""
 
 HOOKED = {
     "faults": "lab",
@@ -81,17 +91,17 @@ class PackageError(InputError):
 def summaries() -> dict[str, str]:
     """Return the line in the help of each command whose package is installed."""
     found = _found(COMMANDS)
-    return {name: KNOWN[name][2] if name in KNOWN else f"A command of {found[name].package}." for name in found}
+    return {name: KNOWN[name].summary if name in KNOWN else f"A command of {found[name].package}." for name in found}
 
 
 def section(command: str) -> str:
     """Return the heading of the help under which a command is listed."""
-    return KNOWN[command][1] if command in KNOWN else "Other packages"
+    return KNOWN[command].section if command in KNOWN else "Other packages"
 
 
 def command(name: str) -> Any:
     """Return the function or Typer application of a command; None if no package has it. Raise PackageError."""
-    extra = KNOWN[name][0] if name in KNOWN else ""
+    extra = KNOWN[name].extra if name in KNOWN else ""
     return _load(COMMANDS, name, extra, f"allranks {name}") if extra or name in _found(COMMANDS) else None
 
 

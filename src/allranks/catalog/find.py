@@ -48,7 +48,7 @@ class ComponentInfo:
 
     @property
     def folder(self) -> str:
-        """The name of its folder, by which commands and `allranks.library` name it."""
+        """The name of its folder, which commands and `allranks.library` use."""
         return self.path.parent.name
 
     @property

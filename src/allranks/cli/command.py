@@ -23,7 +23,7 @@ _NAMES = (
     "--rank --retries --sample --slots --stall --stand-in --start-timeout --tag --track --until --verbose"
 )
 _RARE = frozenset(_NAMES.split())
-"""Options that come last in the choice of those that --help lists."""
+"""Options that --help lists only if the command has fewer than MOST others."""
 
 MOST = 10
 """Maximum number of options that --help lists, apart from itself."""
@@ -91,8 +91,9 @@ class _Command(TyperCommand):
 
 
 class _Conversion:
-    """The conversion of a parameter's words. Typer's imports pydantic, which takes 0.1 s: it converts only numbers and
-    choices that are not the default.
+    """Convert the words of a parameter without pydantic, whose import takes 0.1 s.
+
+    Typer, which imports it, converts only numbers and choices that differ from their default.
     """
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:

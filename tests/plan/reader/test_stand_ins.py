@@ -14,7 +14,7 @@ from allranks.plan.reader.settings import with_stand_ins
 from pipeline_files import write
 from plan_findings import check
 
-pytestmark = pytest.mark.slow  # some run
+pytestmark = pytest.mark.slow  # some start an engine
 
 PIPELINE = """\
 type: pipeline
