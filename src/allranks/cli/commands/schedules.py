@@ -1,20 +1,18 @@
 """`allranks schedules`: run pipelines on a schedule, on this machine or on Azure ML."""
 
 import os
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
-from json import dumps
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from allranks.azure import schedules as remote
-from allranks.azure.schedules import Applied, Change
+from allranks.azure.schedules import Change
 from allranks.azure.workspace import named, sign_in
 from allranks.cli import streams
 from allranks.cli.console import console, print_result, to_json
@@ -34,16 +32,17 @@ from allranks.cli.options import (
     argument,
     option,
 )
+from allranks.cli.views import schedules as schedule_view
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.history.records import Status
 from allranks.local import stop_signals
 from allranks.scheduler import reading, running
-from allranks.scheduler.ledger import CREATED, Entry, Firing, Ledger, SchedulerPaths, run_name
-from allranks.scheduler.scheduler import Event, Scheduler
-from allranks.schedules.finding import Schedule, check_target, find_schedules
+from allranks.scheduler.ledger import CREATED, Entry, Ledger, SchedulerPaths, run_name
+from allranks.scheduler.scheduler import Scheduler
+from allranks.schedules.finding import check_target, find_schedules
 from allranks.schedules.triggers import firings, in_words
 from allranks.sdk.session import session
-from allranks.text import clock, local_time, plain
+from allranks.text import local_time, plain
 from allranks.workspace import Workspace
 
 app = lazy_group(
@@ -120,7 +119,7 @@ def run(
 
 
 def _scheduler(ledger: Ledger, place: SchedulerPaths, options: dict[str, Any], lock: int, json: bool) -> Scheduler:
-    return Scheduler(ledger, partial(running.start, place, options, lock), partial(_print_event, json))
+    return Scheduler(ledger, partial(running.start, place, options, lock), partial(schedule_view.print_event, json))
 
 
 def _sorted(words: Sequence[str] | None) -> tuple[Path | None, list[str]]:
@@ -151,16 +150,6 @@ def _entry(ledger: Ledger, name: str) -> Entry:
         fix = did_you_mean(name, entries, "allranks schedules list")
         raise InputError(Problem(f"schedule {name}", "there is no schedule of that name here", ", ".join(entries), fix))
     return entries[name]
-
-
-def _print_event(as_json: bool, event: Event) -> None:
-    """Print ``12:03:04  nightly  fires: run nightly-20260105T013000Z``, or a line of JSON."""
-    if as_json:
-        data = {"event": event.kind, **({"schedule": event.schedule} if event.schedule else {}), **event.values}
-        print(dumps(data, default=datetime.isoformat), flush=True)
-        return
-    line = "  ".join(part for part in (clock(time.time()), event.schedule, event.text) if part)
-    console().print(" ".join(plain(line).splitlines()), soft_wrap=True, markup=False, highlight=False)
 
 
 def next_(
@@ -254,11 +243,11 @@ def list_(target: SchedulesArgument = None, *, where: WhereOptions, json: JsonOp
     listed = []
     for name in sorted({*declared, *applied}):
         own, entry = declared.get(name), entries.get(name)
-        row, lines = _listed(name, own, applied.get(name) if client else entry or own, now)
+        row, lines = schedule_view.listed(name, own, applied.get(name) if client else entry or own, now)
         if client is None:
             last = entry.last if entry else None
             row |= {"scheduler": pid, "last": last and {**vars(last), "at": last.at.isoformat()}}
-            lines += [f"  last: {_last(last, pid)}"] if last else []
+            lines += [f"  last: {schedule_view.last_firing(last, pid)}"] if last else []
         listed.append((row, lines))
     if json:
         print(to_json([row for row, _ in listed]))
@@ -266,41 +255,6 @@ def list_(target: SchedulesArgument = None, *, where: WhereOptions, json: JsonOp
     scheduler = "no scheduler is running" if pid is None else f"the scheduler is process {pid}"
     for line in (*([] if client else [scheduler]), *(line for _, lines in listed for line in lines)):
         console().print(plain(line), soft_wrap=True)
-
-
-def _last(last: Firing, pid: int | None) -> str:
-    status = last.status or ("waits for the next scheduler" if pid is None else "Running")
-    return f"{local_time(last.at)}, run {last.run}  {status}{last.reason and ': '}{last.reason}"
-
-
-def _listed(
-    name: str, own: Schedule | None, applied: Applied | Entry | Schedule | None, now: datetime
-) -> tuple[dict[str, Any], list[str]]:
-    """Return a schedule for JSON, and in lines.
-
-    own:     the schedule that a file declares, or LocalClient has created
-    applied: that of the workspace or of the ledger. One that no scheduler has read yet is its declaration
-    """
-    trigger = own.trigger if own else applied.trigger if applied else None
-    state = "not applied" if applied is None else "enabled" if getattr(applied, "enabled", True) else "disabled"
-    differs = bool(own and isinstance(applied, Applied) and remote.trigger_differs(own.trigger, applied.trigger))
-    created = applied.created if isinstance(applied, Entry) else now
-    due = next(firings(trigger, now, created), None) if trigger and state != "disabled" else None
-    row = {
-        "name": name,
-        "declared_in": own.where if own else None,
-        "state": state,
-        "differs": differs,
-        "trigger": in_words(trigger) if trigger else None,
-        "time_zone": trigger.time_zone if trigger else None,
-        "next": due.isoformat() if due else None,
-    }
-    lines = [f"{name}  {state}{', applied with another trigger' if differs else ''}"]
-    lines.append(f"  {own.where if own else 'not declared here'}")
-    if trigger:
-        lines.append(f"  {in_words(trigger)}, {trigger.time_zone}")
-        lines += [f"  next: {local_time(due)}"] if due else []
-    return row, lines
 
 
 def trigger(words: NameArgument, *, where: WhereOptions, json: JsonOption = False) -> None:
