@@ -47,6 +47,10 @@ SLOW_FOLDERS = {
 """In which most tests start the command, an engine, ranks or a component, submit, or read a whole pipeline of ours:
 `make test-quick` leaves them out."""
 
+ON_ONE_WORKER = {"components", "runtime"}
+"""Their ranks are forked from a process that imports torch, DeepSpeed and Transformers for 20 s, one on each worker of
+pytest-xdist, and many of their tests look at the same jobs."""
+
 SLOW_FILE = re.compile(r"^pytestmark = (\[[^\]]*|.*)\bmark\.(slow|recipe)\b", re.MULTILINE)
 """The mark of a file whose tests are all slow."""
 
@@ -152,6 +156,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
+    folder = item.path.parent.name
+    if folder in ON_ONE_WORKER and not item.get_closest_marker("xdist_group"):
+        item.add_marker(pytest.mark.xdist_group(folder))
     if _is_in_slow_folder(item.path, item.config) or item.get_closest_marker("recipe"):
         item.add_marker(pytest.mark.slow)
 

@@ -106,7 +106,9 @@ def forked(*arguments: object, folder: Path, patience: float = 2 * PATIENCE, **v
     script = SCRIPT if SCRIPT.exists() else Path(main.__file__)
     with tempfile.TemporaryDirectory() as outputs:
         output = Path(outputs) / "command"
-        process = Forked(script, [str(argument) for argument in arguments], environment(**variables), folder, output)
+        process = Forked(
+            script, [str(argument) for argument in arguments], environment(**variables), folder, output, command=True
+        )
         try:
             code = process.wait(patience)
         finally:

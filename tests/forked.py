@@ -17,30 +17,40 @@ from pathlib import Path
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 # What the scripts import, and what DistributedDataParallel and DeepSpeed import when they are used. Not Horovod: what
-# the runtime sets before it is imported has to come first here too. The SDK is for the command.
-_CONTEXT.set_forkserver_preload(
-    [
-        "torch",
-        "torch._dynamo",
-        "torch._inductor",
-        "torch.distributed.fsdp",
-        "sklearn.datasets",
-        "transformers.models.auto.modeling_auto",
-        "transformers.models.resnet.modeling_resnet",
-        "deepspeed",
-        "torch._inductor.compile_fx",
-        "mlflow.pyfunc",
-        "azure.ai.ml.dsl",
-    ]
+# the runtime sets before it is imported has to come first here too.
+_OF_RANKS = (
+    "torch",
+    "torch._dynamo",
+    "torch._inductor",
+    "torch.distributed.fsdp",
+    "sklearn.datasets",
+    "transformers.models.auto.modeling_auto",
+    "transformers.models.resnet.modeling_resnet",
+    "deepspeed",
+    "torch._inductor.compile_fx",
 )
+_OF_COMMANDS = ("mlflow.pyfunc", "azure.ai.ml.dsl")
 
 
 class Forked:
-    """A process that runs a script. It has what the tests use of Popen."""
+    """A process that runs a script. It has what the tests use of Popen.
+
+    The first one decides what this process's fork server imports: for a command alone, a second is enough.
+    """
 
     stdin = None
 
-    def __init__(self, script: Path, arguments: list[str], environ: dict[str, str], folder: Path, output: Path) -> None:
+    def __init__(
+        self,
+        script: Path,
+        arguments: list[str],
+        environ: dict[str, str],
+        folder: Path,
+        output: Path,
+        *,
+        command: bool = False,
+    ) -> None:
+        _CONTEXT.set_forkserver_preload([*(() if command else _OF_RANKS), *_OF_COMMANDS])
         self._process: ForkServerProcess = _CONTEXT.Process(
             target=_run, args=(str(script), arguments, environ, str(folder), str(output))
         )

@@ -14,7 +14,6 @@ from email import message_from_bytes
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import distributions
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from threading import Thread
 
@@ -30,7 +29,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 OURS = re.compile(r"https://github\.com/allranks/allranks/(?:blob|raw|tree)/[^/]+/([^#]+)")
 MEGABYTE = 2**20
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("release")]  # they look at the same release
+pytestmark = [pytest.mark.recipe, pytest.mark.xdist_group("release")]  # they look at the same release
 
 
 def run(command: str, folder: Path, **variables: str) -> None:
@@ -179,24 +178,3 @@ def test_the_links_of_each_description_lead_to_files_of_the_repository(released:
         assert [link for link in links if not link.startswith("https://")] == []
         files = [match[1] for link in links if (match := OURS.match(link))]
         assert [file for file in files if not (ROOT / file).exists()] == []
-
-
-@pytest.mark.parametrize(
-    ("link", "absolute"),
-    [
-        ("[`a` [b]](docs/a.md#part)", "[`a` [b]](https://host/us/blob/v1.0/docs/a.md#part)"),
-        ("[limits](#limits)", "[limits](https://host/us/blob/v1.0/README.md#limits)"),
-        ("![A run](docs/pictures/run.svg)", "![A run](https://host/us/raw/v1.0/docs/pictures/run.svg)"),
-        ("[page](https://other/page)", "[page](https://other/page)"),
-    ],
-)
-def test_links_lead_to_the_repository_that_the_project_names(link: str, absolute: str, tmp_path: Path) -> None:
-    spec = spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    (tmp_path / "README.md").write_text(f"See {link}.")
-    made = {"version": "1.0", "urls": {"Source": "https://host/us"}}
-    module.Description(str(tmp_path), {}).update(made)
-    assert made["readme"] == {"content-type": "text/markdown", "text": f"See {absolute}."}

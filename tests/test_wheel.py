@@ -117,6 +117,7 @@ print(allranks.__file__, len(library.__all__))
     assert int(count) == len(list((ROOT / "components").glob("**/component.yaml")))
 
 
+@pytest.mark.recipe
 def test_a_pipeline_runs_to_a_registered_model(python: Path, place: Path) -> None:
     """As an ordinary user, of whom nothing is left."""
     home = place / "Erste Stunde für Jürgen"

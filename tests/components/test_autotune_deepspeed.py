@@ -88,7 +88,6 @@ def best(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.recipe
-@pytest.mark.xdist_group("autotuning")
 def test_the_smallest_tuning(best: Path) -> None:
     found = json.loads(best.read_text())
     assert (found["train_micro_batch_size_per_gpu"], found["gradient_accumulation_steps"]) == (1, 1)

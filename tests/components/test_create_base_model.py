@@ -8,7 +8,7 @@ import pytest
 
 from allranks.errors import InputError
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("finetuning")]
+pytestmark = pytest.mark.slow
 """One process of pytest imports Transformers, for the fine-tunings too."""
 
 

@@ -16,8 +16,6 @@ from allranks_steps.images import scores
 
 Importer = Callable[[str, str], Any]
 
-pytestmark = pytest.mark.xdist_group("image classifiers")  # those that were trained are shared
-
 COUNT = """
 import numpy as np, torch
 from allranks import runtime

@@ -27,7 +27,7 @@ Importer = Callable[[str, str], Any]
 
 __all__ = ["recipe"]
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("finetuning")]
+pytestmark = pytest.mark.slow
 """One process of pytest imports Transformers, for all of these."""
 
 CHATML = (

@@ -16,7 +16,7 @@ from allranks.errors import InputError
 
 Importer = Callable[[str, str], Any]
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("finetuning")]
+pytestmark = pytest.mark.slow
 
 PAIRS = [
     {"first": "one two", "second": "two one", "same": 1, "closeness": 4.5, "colour": "red"},

@@ -18,7 +18,7 @@ __all__ = ["recipe"]
 
 SPEC = ("--spec", str(folder_of(RECIPE) / "component.yaml"))
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("finetuning")]
+pytestmark = pytest.mark.slow
 """One process of pytest imports Transformers, for all of these."""
 
 

@@ -16,7 +16,7 @@ from allranks.errors import InputError
 from allranks.runtime.checkpoints import manifest
 
 # Each starts trainings or imports the SDK in processes of its own: seconds apiece.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("image classifiers")]
+pytestmark = pytest.mark.slow
 
 Importer = Callable[[str, str], Any]
 DIGITS = tuple("0123456789")

@@ -13,7 +13,7 @@ from allranks.runtime.checkpoints.manifest import complete
 from forked import Forked
 
 # Each starts trainings in processes of its own: seconds apiece.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("language models")]
+pytestmark = pytest.mark.slow
 
 SCORE = """
 import math

@@ -11,7 +11,7 @@ from component_processes import shard
 
 from allranks.errors import InputError
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("image classifiers")]
+pytestmark = pytest.mark.slow
 
 
 def content(folder: Path) -> dict[str, bytes]:

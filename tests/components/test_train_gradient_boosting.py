@@ -21,7 +21,7 @@ from allranks_steps.tables.prepared_table import Description
 Importer = Callable[[str, str], Any]
 
 # Each starts trainings in processes of their own: seconds apiece.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("gradient boosting")]
+pytestmark = pytest.mark.slow
 
 KEEP_MANY = ("--save_total_limit", "999")
 SETTINGS = ("--num_iterations", "60", "--eval_steps", "10", "--learning_rate", "0.2")

@@ -17,7 +17,7 @@ from allranks.errors import InputError
 from allranks_steps.schedule import Schedule
 
 # They import Transformers and build models: seconds apiece.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("image classifiers")]
+pytestmark = pytest.mark.slow
 
 Importer = Callable[[str, str], Any]
 DIGITS = tuple("0123456789")

@@ -52,7 +52,6 @@ def per_node(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("lightning")
 def test_one_process_an_instance_starts_the_others(digits: Path, per_node: Path) -> None:
     losses = list(points(per_node).values())
     assert len(losses) == len(np.load(digits / "train_labels.npy")) // 64
@@ -64,7 +63,6 @@ def test_one_process_an_instance_starts_the_others(digits: Path, per_node: Path)
 
 
 @pytest.mark.recipe
-@pytest.mark.xdist_group("lightning")
 def test_an_evicted_training_goes_on_within_its_epoch(digits: Path, per_node: Path, tmp_path: Path) -> None:
     """SIGTERM to one of the processes of a per-process launch: both save, and end at one step, that logs nothing."""
     options = words(digits, tmp_path, "--save_steps", "2", "--logging_steps")
@@ -85,8 +83,7 @@ def test_an_evicted_training_goes_on_within_its_epoch(digits: Path, per_node: Pa
     assert points(tmp_path) == {step: pytest.approx(expected[step], rel=0.02) for step in expected if step > saved}
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("lightning")
+@pytest.mark.recipe
 def test_the_last_step_within_an_epoch_is_validated_and_saved(digits: Path, tmp_path: Path) -> None:
     options = words(digits, tmp_path, "--max_steps", "7", "--save_steps", "4")
     run = {"script": SCRIPT, "folder": tmp_path}

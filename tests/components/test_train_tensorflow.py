@@ -88,6 +88,7 @@ def test_mixed_precision_learns_alike_on_two_workers(digits: Path, on_one: Path,
     assert (tmp_path / "model/MLmodel").is_file()
 
 
+@pytest.mark.recipe
 def test_an_evaluation_counts_every_image_once(digits: Path, on_one: Path, tmp_path: Path) -> None:
     script = COMPONENTS / "image_classification/evaluate_image_classifier_tensorflow/evaluate.py"
     options = ["--data", digits, "--model", on_one / "model", "--metrics", tmp_path / "metrics"]
@@ -125,6 +126,7 @@ def test_two_workers_have_the_losses_of_one_process_which_goes_on_where_they_wer
 
 
 @needs_horovod
+@pytest.mark.recipe
 def test_horovod_has_the_losses_of_the_strategy(digits: Path, on_one: Path, tmp_path: Path) -> None:
     """Another TensorFlow and another Keras, with the same code and the same images in every step."""
     options = ["--data", digits, "--model", tmp_path / "model", "--checkpoints", tmp_path / "checkpoints"]

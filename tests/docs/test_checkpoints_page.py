@@ -64,6 +64,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.recipe
 @pytest.mark.xdist_group("saved")
 @pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -79,6 +80,7 @@ def test_torch_alone_reads_a_checkpoint_of_each_strategy(
     torch.testing.assert_close(dict(names["model"].state_dict()), torch.load("weights.pt"), rtol=0, atol=0)
 
 
+@pytest.mark.recipe
 @pytest.mark.xdist_group("saved")
 @pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
 def test_torchs_converter_writes_one_file(saved: Path, tmp_path: Path) -> None:

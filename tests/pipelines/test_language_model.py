@@ -55,6 +55,7 @@ def test_an_unknown_launch_is_refused(pipelines: dict[str, ModuleType]) -> None:
         pipelines["language_model"].language_model(launch="slurm")
 
 
+@pytest.mark.recipe
 def test_every_strategy_trains_the_same_and_is_compared(pipelines: dict[str, ModuleType]) -> None:
     job = pipelines["compare_strategies"].compare_strategies()
     assert complaints(job) == {}

@@ -170,7 +170,7 @@ def test_it_writes_its_page(tmp_path: Path) -> None:
     assert found["verdict"] in page
 
 
-@pytest.mark.slow
+@pytest.mark.recipe
 @pytest.mark.timeout(900)
 def test_a_training_of_one_s_own_is_studied(tmp_path: Path, own: dict[str, str]) -> None:
     settings = [word for name, value in own.items() for word in ("--set", f"{name}={value}")]

@@ -14,7 +14,7 @@ from allranks.runtime.lifecycle import close_all
 from allranks.runtime.ranks.agreement import Agreement, Decision
 
 # loops that never wait: two tests at once slow down each other
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("agreement")]
+pytestmark = pytest.mark.slow
 
 STEPS = 2000
 

@@ -15,8 +15,6 @@ from runtime.scripts.averages import DECAY, Model
 
 STRATEGIES = ["ddp", "fsdp", "deepspeed"]
 
-pytestmark = pytest.mark.xdist_group("averages")  # they look at the same job
-
 
 @pytest.fixture(scope="module")
 def found(start_module: Callable, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from allranks.runtime.strategies import fsdp, preparation
 KINDS = [f"{size} {create}" for size in (None, 1) for create in (False, True)]
 """Ranks that share a copy of the model, and whether strategy.create has built it."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("fsdp")]  # they look at the same job
+pytestmark = pytest.mark.slow  # they look at the same job
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,8 @@ STRATEGIES = [
 OF_16_BITS = {"ddp:float16": 5e-4, "fsdp:bfloat16": 2e-3}
 """The largest relative difference of the loss. In float32 it is 2e-7 here, in bfloat16 4e-4, in float16 6e-5."""
 
-pytestmark = pytest.mark.xdist_group("loss_curves")  # they look at the same jobs
+# They look at the same jobs. tests/runtime/test_strategies.py compares the losses of a smaller model.
+pytestmark = pytest.mark.recipe
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,6 @@ def difference(expected: list[float], found: list[float]) -> float:
     return max(abs(a - b) / abs(a) for a, b in zip(expected, found, strict=True))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_the_loss_curve_is_that_of_one_process(curves: dict[str, Any], one: dict[str, Any], name: str) -> None:
     found = curves[f"{name}:float32"]
@@ -66,7 +66,6 @@ def test_the_loss_curve_is_that_of_one_process(curves: dict[str, Any], one: dict
     assert found["rates"] == pytest.approx(one["rates"])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", OF_16_BITS)
 def test_16_bits_stay_within_a_band(curves: dict[str, Any], one: dict[str, Any], name: str) -> None:
     found = curves[name]["losses"]

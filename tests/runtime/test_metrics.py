@@ -13,9 +13,6 @@ OWN_IMPORTS = ("-u",)
 """Options of a rank that is started and not forked: what it has imported, it has imported itself."""
 
 
-pytestmark = pytest.mark.xdist_group("metrics")  # one process imports MLflow and makes its tables
-
-
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """MLflow's database with its tables, which take it seconds to make."""

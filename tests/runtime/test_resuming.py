@@ -9,7 +9,7 @@ import pytest
 
 from allranks.contract.pytorch import PyTorch
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("resuming")]
+pytestmark = pytest.mark.slow
 
 NAMES = ["ddp", "fsdp", *(["zero3"] if find_spec("deepspeed") else [])]
 RANKS = {2: 3, 3: 6}

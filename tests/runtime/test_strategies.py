@@ -28,15 +28,13 @@ MPIRUN_COMMAND += ["--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "l
 needs_deepspeed = pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs allranks[deepspeed]")
 needs_horovod = pytest.mark.skipif(find_spec("horovod") is None or MPIRUN is None, reason="needs make horovod")
 
-pytestmark = pytest.mark.xdist_group("strategies")  # they look at the same jobs
-
 BY_TORCH = ["ddp", "fsdp"]
 BY_DEEPSPEED = ["zero0", "zero3"]  # test_loss_curves.py has zero1, and test_eviction.py zero2
 DEEPSPEED_STAGES = [pytest.param(name, marks=needs_deepspeed) for name in BY_DEEPSPEED]
 STRATEGIES = [
     *BY_TORCH,
     *DEEPSPEED_STAGES,
-    pytest.param("horovod", marks=[needs_horovod, pytest.mark.xdist_group("horovod")]),
+    pytest.param("horovod", marks=needs_horovod),
 ]
 
 

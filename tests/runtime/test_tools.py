@@ -8,7 +8,7 @@ import pytest
 
 from allranks.contract.pytorch import PyTorch
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("tools")]  # they look at the same job
+pytestmark = pytest.mark.slow  # they look at the same job
 
 
 @pytest.fixture(scope="module")

@@ -182,7 +182,7 @@ def compiled() -> Iterator[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "blocks"), [("ddp", ()), ("fsdp", (Block,))])
+@pytest.mark.parametrize(("name", "blocks"), [("ddp", ()), pytest.param("fsdp", (Block,), marks=pytest.mark.recipe)])
 def test_compiled_models_give_the_same_gradients(
     alone: Ranks, name: str, blocks: tuple[type[nn.Module], ...], compiled: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -194,7 +194,7 @@ def make_large(shape: Callable[[int], list[StepRecord]], count: int) -> RunRecor
     return make_run(*steps)
 
 
-@pytest.mark.slow
+@pytest.mark.recipe
 def test_a_page_of_three_thousand_steps_is_of_at_most_five_megabytes() -> None:
     assert len(page(make_large(nested, 3_000), NOW).encode()) < 5_000_000
 

@@ -22,6 +22,14 @@ environment = {name: os.environ.get(name) for name in names}
 print(json.dumps([forked, sys.argv, __name__, os.getcwd() == os.environ["PWD"], environment]))
 """
 
+NAMED = """
+import sys
+print("torch" in sys.modules)
+if len(sys.argv) > 9:
+    import torch
+"""
+"""It names torch and does not import it, which takes a rank that is not forked three seconds."""
+
 SCORE = """
 import sys
 forked = "torch" in sys.modules
@@ -86,7 +94,7 @@ def test_workers_of_a_parallel_step_are_forked_and_the_same_as_cold_ones(code: C
     ],
 )
 def test_programs_whose_imports_read_the_same_are_forked(command: str, forked: bool, code: Code, run_steps) -> None:
+    (Path(code.folder) / "train.py").write_text(NAMED)
     record = run_steps(step(code, command))
     assert record.status is Status.COMPLETED, record.verdict
-    for rank in record.step("train").ranks:
-        assert json.loads(Path(rank.log).read_text())[0] is forked
+    assert [Path(rank.log).read_text() for rank in record.step("train").ranks] == [f"{forked}\n"] * 4

@@ -53,7 +53,7 @@ def test_ranks_speak_with_each_other(kind: str, run_steps, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("kind", "argument", "reason"),
-    [("rack", "fail", "exit code 7"), ("loopback", "signal", "SIGUSR1")],
+    [("rack", "fail", "exit code 7"), pytest.param("loopback", "signal", "SIGUSR1", marks=pytest.mark.recipe)],
     indirect=["kind"],
 )
 def test_a_failed_rank_is_named(

@@ -104,6 +104,7 @@ def warned(record: RunRecord) -> str:
     return texts[0]
 
 
+@pytest.mark.recipe  # it waits for connections that nobody answers
 def test_a_firewalled_port(job: Job) -> None:
     """Instance 0 does not send what leaves from the master's port to instance 1: its knocks stay unanswered."""
     reason = blamed(job(on(0, "ip rule add to 10.77.0.11 ipproto tcp sport 6105 blackhole")), 1, 1)

@@ -11,7 +11,7 @@ from program_faults import PROGRAM_FAULTS, ProgramFault
 from allranks.workspace import Workspace
 
 QUICK = {
-    "DDP": ("SIGKILL of the agent", "full disk"),
+    "DDP": ("full disk",),
     "torchrun": ("SIGKILL", "SIGKILL of the launcher"),
     "MPI": ("SIGKILL of mpirun", "SIGKILL of the engine"),
 }
