@@ -81,9 +81,8 @@ def count_problems(settings: Distribution, instance_count: int) -> tuple[Problem
 def equal_processes(settings: Distribution, instance_count: int) -> tuple[Process, ...]:
     """Return equally many processes per instance, by rank. Raise ValueError if a count is below 1."""
     layout = Layout(instance_count, getattr(settings, "process_count_per_instance", 1))
-    return tuple(
-        Process(rank, layout.local_rank(rank), layout.instance_rank(rank)) for rank in range(layout.world_size)
-    )
+    size = layout.process_count_per_instance
+    return tuple(Process(rank, rank % size, rank // size) for rank in range(layout.world_size))
 
 
 def instance_environment(launch: Launch, process: Process) -> dict[str, str]:

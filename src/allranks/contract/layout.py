@@ -30,27 +30,6 @@ class Layout:
         """Number of processes of the job."""
         return self.instance_count * self.process_count_per_instance
 
-    def instance_rank(self, rank: int) -> int:
-        """Return the number of a rank's instance. Raise ValueError if the layout has no such rank."""
-        self._check("rank", rank, self.world_size)
-        return rank // self.process_count_per_instance
-
-    def local_rank(self, rank: int) -> int:
-        """Return a rank's number within its instance. Raise ValueError if the layout has no such rank."""
-        self._check("rank", rank, self.world_size)
-        return rank % self.process_count_per_instance
-
-    def ranks(self, instance_rank: int) -> range:
-        """Return the ranks of one instance. Raise ValueError if the layout has no such instance."""
-        self._check("instance rank", instance_rank, self.instance_count)
-        first = instance_rank * self.process_count_per_instance
-        return range(first, first + self.process_count_per_instance)
-
-    @staticmethod
-    def _check(name: str, value: int, count: int) -> None:
-        if not 0 <= value < count:
-            raise ValueError(f"{name} must be from 0 to {count - 1}, not {value}")
-
 
 def parse(text: str, option: str) -> Layout:
     """Return the layout of a text: 2x4, or 4 for 1x4. option: the option that has the text, for the message

@@ -190,7 +190,7 @@ def _failure(record: RunRecord, layout: Layout, world_size: int) -> str:
     results = sorted(_results(step.ranks), key=lambda result: int(result["rank"]))
     total = sum(range(1, world_size + 1))
     expected = [
-        {"rank": rank, "world_size": world_size, "local_rank": layout.local_rank(rank), "total": total}
+        {"rank": rank, "world_size": world_size, "local_rank": rank % layout.process_count_per_instance, "total": total}
         for rank in range(world_size)
     ]
     return "" if results == expected else f"found {results}, expected {expected}"
