@@ -102,11 +102,11 @@ def test_the_version_of_a_virtual_environment_is_read_without_starting_it(
     (folder / "bin/python").touch()
     if configuration is not None:
         (folder / "pyvenv.cfg").write_text(configuration)
-    found = interpreters.describe(registered("own:1"), str(tmp_path / "pipeline.py"))
-    assert (found.path, found.version) == (folder / "bin/python", version)
+    found = interpreters.find(registered("own:1"), str(tmp_path / "pipeline.py"))
+    assert (found, interpreters.version_of(found)) == (folder / "bin/python", version)
 
 
 def test_other_steps_run_with_the_python_of_allranks(tmp_path: Path) -> None:
-    found = interpreters.describe(registered("other:1"), str(tmp_path / "pipeline.py"))
-    assert found.path == Path(sys.executable)
-    assert f"of allranks, {sys.executable}" in str(found)
+    found = interpreters.find(registered("other:1"), str(tmp_path / "pipeline.py"))
+    assert found == Path(sys.executable)
+    assert f"of allranks, {sys.executable}" in interpreters.describe(found)

@@ -7,7 +7,6 @@ environment with the same name, `.venvs/NAME`, in the pipeline's folder or a fol
 import platform
 import re
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.images import rootfs
@@ -39,24 +38,12 @@ def find_venv(name: str, start: Path) -> Path | None:
     return next((folder for folder in candidates if (folder / "bin" / "python").exists()), None)
 
 
-@dataclass(frozen=True)
-class Interpreter:
-    """The interpreter of a step's processes. version: such as 3.12.4; "" if it is unknown"""
-
-    path: Path
-    version: str
-
-    def __str__(self) -> str:
-        python = f"Python {self.version}".rstrip()
-        if self.path == Path(sys.executable):
-            return f"{python} of allranks, {self.path}"
-        return f"{python}, {shown(self.path)}"
-
-
-def describe(environment: Environment, source: str) -> Interpreter:
-    """Return the interpreter of a step's processes with its version, without starting it."""
-    path = find(environment, source)
-    return Interpreter(path, version_of(path))
+def describe(path: Path) -> str:
+    """Return an interpreter's version, if it is known, and path, without starting it."""
+    python = f"Python {version_of(path)}".rstrip()
+    if path == Path(sys.executable):
+        return f"{python} of allranks, {path}"
+    return f"{python}, {shown(path)}"
 
 
 def version_of(path: Path) -> str:

@@ -237,7 +237,7 @@ def _facts_of_step(step: Step, preview: StepPreview, source: str, shared: Mappin
         **shared,
         "size": step.instance_type,
         "environment": str(step.environment),
-        "  here": str(interpreters.describe(step.environment, source)),
+        "  here": interpreters.describe(interpreters.find(step.environment, source)),
         "time-out": "" if step.timeout is None else duration(step.timeout),
         "reuse": "" if step.deterministic else "never: the component is not deterministic",
         "mini-batches": str(step.parallel or ""),
@@ -288,7 +288,7 @@ def _properties(step: Node, preview: StepPreview, source: str) -> dict[str, Any]
     if not isinstance(step, Step):
         return {name.replace(" ", "_"): value for name, value in _facts(step).items()}
     variables = rank_variables(preview.ranks)
-    interpreter = interpreters.describe(step.environment, source)
+    interpreter = interpreters.find(step.environment, source)
     return {
         "display_name": step.display_name,
         "component": step.component,
@@ -298,7 +298,7 @@ def _properties(step: Node, preview: StepPreview, source: str) -> dict[str, Any]
         "process_count_per_instance": getattr(step.distribution, "process_count_per_instance", None) or 1,
         "instance_type": step.instance_type,
         "environment": str(step.environment),
-        "interpreter": {"path": str(interpreter.path), "version": interpreter.version},
+        "interpreter": {"path": str(interpreter), "version": interpreters.version_of(interpreter)},
         "environment_variables": {name: _variable(value) for name, value in step.environment_variables.items()},
         "timeout": step.timeout,
         "is_deterministic": step.deterministic,

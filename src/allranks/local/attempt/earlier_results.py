@@ -114,14 +114,14 @@ class EarlierResults:
         # No other run reuses the result of a step that is not deterministic, so its data need not be read.
         inputs = await self._digests.read(ports, stops.staging) if step.deterministic else self._digests.peek(ports)
         record.data = {port.name: found for port in ports if (found := inputs[port.name]) and found != port.value}
-        interpreter = interpreters.describe(step.environment, self._context.plan.source)
-        record.interpreter = str(interpreter)
-        self._save_packages(record.interpreter, interpreter.path)
+        interpreter = interpreters.find(step.environment, self._context.plan.source)
+        record.interpreter = interpreters.describe(interpreter)
+        self._save_packages(record.interpreter, interpreter)
         own = key(step, inputs, variables_of(step, scope))
         if not step.deterministic:
             return own, None
         # An upgraded package is a different environment.
-        return own, digest.of_text(own, self._installed(interpreter.path))
+        return own, digest.of_text(own, self._installed(interpreter))
 
 
 def _result(run: RunRecord, path: str) -> EarlierResult | None:
