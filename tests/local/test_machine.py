@@ -203,17 +203,6 @@ def test_another_interpreter_answers_for_itself(tmp_path: Path) -> None:
     assert len(asked.read_text()) == 1
 
 
-def test_an_interpreter_is_not_started_for_modules_that_its_folders_have(tmp_path: Path) -> None:
-    python = tmp_path / "bin/python"
-    python.parent.mkdir()
-    python.write_text("#!/bin/sh\necho '[]'\n")
-    python.chmod(0o755)
-    own = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    (tmp_path / "lib" / own / "site-packages/made").mkdir(parents=True)
-    (tmp_path / "lib" / own / "site-packages/made/__init__.py").touch()
-    assert missing_modules.missing(python, {"json", "made", "other"}) == {"other"}
-
-
 def test_an_interpreter_that_does_not_answer_is_taken_to_have_everything(tmp_path: Path) -> None:
     assert missing_modules.missing(tmp_path / "python", {"numpy"}) == set()
 

@@ -1,6 +1,5 @@
 """Find the modules that an interpreter lacks, in a step's code or in packages. Nothing is imported."""
 
-import importlib
 import json
 import os
 import re
@@ -9,20 +8,16 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib.machinery import PathFinder
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 from allranks.contract.commands import Start
-from allranks.local import installed, rank_environment, stacks
+from allranks.local import rank_environment, stacks
 from allranks.plan.graph import Code
 from allranks.sdk.paths import shown
 
 START_SECONDS = 30
 """Time limit for an interpreter to answer. One that times out counts as having every module."""
-
-_INSTALLED = ("site-packages", "dist-packages")
-"""Names of folders with installed packages."""
 
 _QUESTION = """
 import importlib.util, json, sys
@@ -45,48 +40,11 @@ _OUTER = 4
 
 
 def missing(interpreter: Path, names: Iterable[str]) -> set[str]:
-    """Return the top-level modules that an interpreter does not have.
-
-    Another interpreter than this one is started once for all names that its folders do not obviously have.
-    """
+    """Return the top-level modules that an interpreter does not have. It is started once for all unknown names."""
     found = _found.setdefault(interpreter, set())
-    unknown = set(names) - found
-    if unknown:
-        if interpreter == Path(sys.executable):
-            importlib.invalidate_caches()
-            path = _own_path()
-            found |= {name for name in unknown if name in sys.stdlib_module_names or _has(name, path)}
-        else:
-            found |= _found_in_folders(interpreter, unknown)
-            if rest := unknown - found:
-                found |= _found_by(interpreter, rest)
+    if unknown := set(names) - found:
+        found |= _found_by(interpreter, unknown)
     return unknown - found
-
-
-def _has(name: str, path: list[str]) -> bool:
-    try:
-        if PathFinder.find_spec(name, path) is not None:
-            return True
-        finders = [finder for finder in sys.meta_path if finder is not PathFinder]
-        return any(finder.find_spec(name, None) is not None for finder in finders)
-    except Exception:  # a finder is code of an installed package
-        return True
-
-
-def _own_path() -> list[str]:
-    """Return this interpreter's path without the entries of this process only: its script's folder and PYTHONPATH."""
-    script = os.path.dirname(os.path.abspath(sys.argv[0])) if sys.argv else ""
-    own = {"", os.getcwd(), script, *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
-    # The script of a notebook's kernel is an installed module, and PYTHONPATH may name installed packages too.
-    return [entry for entry in sys.path if entry not in own or os.path.basename(entry) in _INSTALLED]
-
-
-def _found_in_folders(interpreter: Path, names: set[str]) -> set[str]:
-    """Return the modules that an interpreter certainly has, without starting it."""
-    folders = [str(folder) for folder in installed.folders(interpreter)]
-    own = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    standard = sys.stdlib_module_names if any(f"/{own}/" in folder for folder in folders) else ()
-    return {name for name in names if name in standard or (folders and PathFinder.find_spec(name, folders))}
 
 
 def _found_by(interpreter: Path, names: set[str]) -> set[str]:
