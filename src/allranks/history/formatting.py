@@ -29,16 +29,16 @@ _EXIT = re.compile(r"exit code -?\d+|ended by \w+(?: \d+)?")
 """A reason that only says how a rank ended."""
 
 
-def elapsed(record: RunRecord | StepRecord | Node, now: float) -> float | None:
+def elapsed(record: RunRecord | StepRecord, now: float) -> float | None:
     """Return the seconds that a run, a step or a group has taken so far, without the time between the executions of a
     resumed run; None before it starts, and for a reused result."""
     started = record.created if isinstance(record, RunRecord) else record.started
     if not started or (record.ended is None and record.status.ended):
         return None
-    if isinstance(record, StepRecord) and (record.reused_from or record.status is Status.NOT_STARTED):
-        return None
     if isinstance(record, RunRecord):
         return sum(end - start for start, end in records.periods(record, now))
+    if record.reused_from or record.status is Status.NOT_STARTED:
+        return None
     return max((record.ended if record.ended is not None else now) - started, 0.0)
 
 
@@ -61,11 +61,10 @@ def progress(step: StepRecord) -> str:
 def node_layout(node: Node) -> str:
     """Return the layout of a step, or the number of nodes in a group."""
     if node.children and all(child.is_iteration for child in node.children):
-        first = node.children[0].record
-        return count(len(node.children), "trial" if first and first.is_trial else "iteration")
+        return count(len(node.children), "trial" if node.children[0].record.is_trial else "iteration")
     if node.children:
         return count(len(steps_of(node)), "step")
-    return step_layout(node.record) if node.record and node.record.kind == "command" else ""
+    return step_layout(node.record) if node.record.kind == "command" else ""
 
 
 def cause(verdict: Verdict, *, whole: bool = False) -> str:

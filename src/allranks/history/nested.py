@@ -28,13 +28,13 @@ class Node:
 
     path:     the name of its record
     name:     the last part of the path, shown below its parent: ``train``, ``loop[2]``
-    record:   None for an iteration or a loop without a record
+    record:   its own; for a loop or an iteration without one, a record derived from those of its steps
     children: in the order of their records; empty for a step
     """
 
     path: str
     name: str
-    record: StepRecord | None = None
+    record: StepRecord
     children: list[Node] = field(default_factory=list)
 
     @property
@@ -43,32 +43,7 @@ class Node:
 
     @property
     def status(self) -> Status:
-        """Its record's status, or the status derived from its steps."""
-        if self.record is not None:
-            return self.record.status
-        states = {step.status for step in steps_of(self)}
-        for status in _DECIDING:
-            if status in states:
-                return status
-        if len(states) == 1:
-            return states.pop()
-        return Status.RUNNING if Status.NOT_STARTED in states else Status.COMPLETED
-
-    @property
-    def started(self) -> float | None:
-        """Seconds since the epoch; without a record, the start of its first step."""
-        if self.record is not None:
-            return self.record.started
-        return min((step.started for step in steps_of(self) if step.started), default=None)
-
-    @property
-    def ended(self) -> float | None:
-        """Seconds since the epoch; without a record, the end of its last step if all have ended."""
-        if self.record is not None:
-            return self.record.ended
-        if not self.status.ended:
-            return None
-        return max((step.ended for step in steps_of(self) if step.ended), default=None)
+        return self.record.status
 
 
 def nested(steps: Iterable[StepRecord]) -> list[Node]:
@@ -77,14 +52,15 @@ def nested(steps: Iterable[StepRecord]) -> list[Node]:
     Names of steps may contain dots: a dot separates parts of a name only if there is a step with the name before the
     dot. An index in brackets always separates: a loop and its iterations need no record.
     """
+    records = {step.name: step for step in steps}
     nodes: dict[str, Node] = {}
-    for step in steps:
+    for step in records.values():
         # The trials of a sweep are its children.
         trials = step.name.rpartition("[")[0] if step.is_trial else ""
         for path in (*_loops(step.name), step.name):
             if path not in nodes and path != trials:
-                nodes[path] = Node(path, path)
-        nodes[step.name].record = step
+                kind = "iteration" if path.endswith("]") else "loop"
+                nodes[path] = Node(path, path, records.get(path) or StepRecord(path, path, "", "none", 1, 1, kind=kind))
     roots = []
     for path, node in nodes.items():
         parent = _parent(path, nodes)
@@ -94,7 +70,21 @@ def nested(steps: Iterable[StepRecord]) -> list[Node]:
         rest = path[len(parent.path) :]
         node.name = rest[1:] if rest[0] == "." else parent.name.rpartition(".")[2] + rest
         parent.children.append(node)
+    for path in nodes.keys() - records.keys():
+        _derive(nodes[path].record, steps_of(nodes[path]))
     return roots
+
+
+def _derive(group: StepRecord, steps: Sequence[StepRecord]) -> None:
+    """Set the status, the start and the end of a group without a record of its own to those of its steps."""
+    states = {step.status for step in steps}
+    mixed = Status.RUNNING if Status.NOT_STARTED in states else Status.COMPLETED
+    group.status = next(
+        (status for status in _DECIDING if status in states), states.pop() if len(states) == 1 else mixed
+    )
+    group.started = min((step.started for step in steps if step.started), default=None)
+    if group.status.ended:
+        group.ended = max((step.ended for step in steps if step.ended), default=None)
 
 
 def walk(nodes: Sequence[Node]) -> Iterator[Node]:
@@ -108,7 +98,7 @@ def walk(nodes: Sequence[Node]) -> Iterator[Node]:
 
 def steps_of(node: Node) -> list[StepRecord]:
     """Return the records of the steps in a node, without those of groups. For a step, return its own."""
-    return [inner.record for inner in walk([node]) if inner.record is not None and not inner.children]
+    return [inner.record for inner in walk([node]) if not inner.children]
 
 
 def count_steps(steps: Iterable[StepRecord]) -> int:

@@ -81,14 +81,12 @@ def _steps(console: Console, lines: Sequence[Line | More], now: float) -> Table:
             continue
         node, step, status = line.node, line.node.record, line.node.status
         shown = state(status)
-        component = NOTHING
-        if step is not None:
-            component = plain(step.component) or (step.kind if step.kind != "command" else NOTHING)
-            if step.attempt:
-                shown.append(f", attempt {step.attempt + 1}", style="yellow")
-            if step.reused_from:
-                shown.append(f"\n  reused from {plain(step.reused_from)}", style="cyan")
-        took = duration(elapsed(step or node, now), whole=not status.ended)
+        component = plain(step.component) or (step.kind if step.kind != "command" else NOTHING)
+        if step.attempt:
+            shown.append(f", attempt {step.attempt + 1}", style="yellow")
+        if step.reused_from:
+            shown.append(f"\n  reused from {plain(step.reused_from)}", style="cyan")
+        took = duration(elapsed(step, now), whole=not status.ended)
         table.add_row(indent + plain(node.name), shown, node_layout(node), took, component)
     for column in table.columns:
         column.no_wrap = True

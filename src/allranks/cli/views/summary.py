@@ -72,10 +72,10 @@ def _of_steps(run: RunRecord) -> list[Verdict]:
     # In reverse order, a group comes after its nodes.
     for node in reversed(list(walk(nested(run.steps)))):
         # A sweep does not fail because a trial has failed.
-        is_sweep = node.record is not None and node.record.kind == "sweep" and node.record.verdict is not None
+        is_sweep = node.record.kind == "sweep" and node.record.verdict is not None
         if not is_sweep and any(child.path in verdicts or child.path in groups for child in node.children):
             groups.add(node.path)
-        elif node.record is not None and node.record.verdict is not None:
+        elif node.record.verdict is not None:
             verdicts[node.path] = node.record.verdict
     return [verdicts[step.name] for step in run.steps if step.name in verdicts]
 

@@ -164,12 +164,10 @@ def _header(run: RunRecord, now: float, width: int) -> Text:
 
 def _label(node: Node, depth: int, now: float, columns: _Columns, width: int) -> list[RenderableType]:
     lines: list[RenderableType] = [_row(node, depth, now, columns)]
-    if step := node.record:
-        width -= _GUIDES * depth + 2
-        lines += _ranks_and_progress(step, width) if step.status in _DETAILED else []
-        lines += _curves(step, width) if step.status in _ACTIVE else []
-        lines += [_note(text) for text in list(step.notes)[-_NOTES:]]
-    return lines
+    width -= _GUIDES * depth + 2
+    lines += _ranks_and_progress(node.record, width) if node.status in _DETAILED else []
+    lines += _curves(node.record, width) if node.status in _ACTIVE else []
+    return [*lines, *(_note(text) for text in list(node.record.notes)[-_NOTES:])]
 
 
 def _row(node: Node, depth: int, now: float, columns: _Columns) -> Text:
@@ -181,17 +179,16 @@ def _row(node: Node, depth: int, now: float, columns: _Columns) -> Text:
     row.append_text(word(status)).append(" " * (columns.status - len(str(status)) + 2))
     if columns.layout:
         row.append(node_layout(node).ljust(columns.layout), style="bright_black").append("  ")
-    if step is not None and step.reused_from:
+    if step.reused_from:
         row.append(f"reused from {plain(step.reused_from)}", style="cyan")
     elif status == Status.NOT_STARTED:
-        needs = step.needs if step is not None else ()
-        row.append("after " + ", ".join(plain(name) for name in needs) if needs else "", style="bright_black")
+        row.append("after " + ", ".join(plain(name) for name in step.needs) if step.needs else "", style="bright_black")
     elif status != Status.SKIPPED:
-        time = duration(elapsed(step or node, now), whole=not status.ended)
+        time = duration(elapsed(step, now), whole=not status.ended)
         row.append(time.rjust(11) if columns.layout else time)
-        if step is not None and status == Status.RUNNING and (usage := current_usage(step)):
+        if status == Status.RUNNING and (usage := current_usage(step)):
             row.append(f"  {usage}", style="bright_black")
-    if step is not None and step.attempt:
+    if step.attempt:
         row.append(f"  attempt {step.attempt + 1}", style="yellow")
     if node.children and status is Status.COMPLETED and (metric := best_metric(steps_of(node))):
         row.append(f"  {plain(metric[0])} ", style="bright_black").append(number(metric[1].value), style="bold")

@@ -38,7 +38,7 @@ class Item:
     """A node of the run.
 
     place:   its number in the run, each group before its contents
-    record:  its own; for a loop or an iteration without one, a record derived from those of its steps
+    record:  as of `nested.Node`
     layout:  of a step; for a group, the number of its nodes
     metric:  the most relevant metric of an iteration, such as ``accuracy 0.97``; "" for other nodes
     is_open: whether it is unfolded initially
@@ -79,18 +79,12 @@ def items_of(steps: Iterable[StepRecord]) -> list[Item]:
     for place in range(len(nodes) - 1, -1, -1):
         node = nodes[place]
         children = [item for child in node.children for item in built.pop(id(child))]
-        record = node.record or StepRecord(
-            *(node.path, node.name, "", "none", 1, 1),
-            status=node.status,
-            started=node.started,
-            ended=node.ended,
-            kind="iteration" if node.is_iteration else "loop",
-        )
         metric = best_metric(steps_of(node)) if node.is_iteration else None
         metric_text = f"{metric[0]} {number(metric[1].value)}" if metric else ""
         is_deep = depths[id(node)] >= _DEEPEST
         name = node.path if is_deep else node.name
-        item = Item(place, name, record, [] if is_deep else children, node.is_iteration, node_layout(node), metric_text)
+        inner = [] if is_deep else children
+        item = Item(place, name, node.record, inner, node.is_iteration, node_layout(node), metric_text)
         built[id(node)] = [item, *children] if is_deep else [item]
     top = [built[id(root)][0] for root in roots]
     groups = (item for item in walk_items(top) if item.children and item.status in _UNFOLDED)
