@@ -57,17 +57,14 @@ def run(
         plan, notes = fetch_data(plan, workspace, offline=options.offline, sample=options.sample)
         modes = modes_of(plan.graph, options.selection)
         record = _new_record(plan, workspace, options)
-        filled = _fill(plan, record)
-        record.inputs = {name: text for name, text in values.inputs_of(filled).items() if text is not None}
-        hidden = plan_secrets.hidden(codec.dumps(plan))
-
-        def save() -> None:
-            secret_values.save(Path(record.folder), {**hidden.values, **secret_values.of_settings(options.settings)})
-            store.add_run(record, hidden.plan)
-
         with _open(workspace, record.id) as store:
-            recorder = RunRecorder(record, store, observer, hidden.known)
-            context = RunContext(filled, record, workspace, options, recorder, gpus.find(os.environ), modes, origin)
+            context, hidden = _prepare(plan, record, workspace, options, store, observer)
+
+            def save() -> None:
+                secret_values.save(Path(record.folder), hidden.values | secret_values.of_settings(options.settings))
+                store.add_run(record, hidden.plan)
+
+            context = replace(context, modes=modes, origin=origin)
             return RunExecution(context, store, notes).execute({}, save)
 
 
@@ -139,22 +136,17 @@ def resume(
         require_resumable(record)
         if options.instances == AUTO:
             options = replace(options, instances=record.instances)
-        if latest is not None:
-            latest, _ = fetch_data(latest, workspace, offline=options.offline)
-            return _continue(record, latest, workspace, store, options, observer)
-        text = plan_secrets.restored(store.plan(record.id), secret_values.load(Path(record.folder)))
-        plan, known = codec.loads(text), plan_secrets.hidden(text).known
-        plan, _ = fetch_data(plan, workspace, offline=options.offline)
+        plan, _ = fetch_data(latest or stored_plan(record, workspace), workspace, offline=options.offline)
         record.ended = None
+        if latest is not None:
+            return _continue(record, plan, workspace, store, options, observer)
         decisions = store.decisions(record.id)
         settled = finished_trials(record.steps, decisions)
         for step in record.steps:
             if step.name not in settled:
                 # The last node runs after the others of this execution too.
                 _reset(step, again=step.name == plan.graph.last)
-        filled = _fill(plan, record)
-        recorder = RunRecorder(record, store, observer, known)
-        context = RunContext(filled, record, workspace, options, recorder, gpus.find(os.environ))
+        context, _ = _prepare(plan, record, workspace, options, store, observer)
 
         def save() -> None:
             # Other processes must see immediately that failed steps run again.
@@ -164,9 +156,16 @@ def resume(
         return RunExecution(context, store).execute(decisions, save)
 
 
-def _fill(plan: Plan, record: RunRecord) -> Plan:
+def _prepare(
+    plan: Plan, record: RunRecord, workspace: Workspace, options: Options, store: Store, observer: Observer | None
+) -> tuple[RunContext, plan_secrets.Hidden]:
+    """Return the context of an execution of the plan, and the plan without its secrets. Set the record's inputs."""
     triggered = record.created if record.trigger_time is None else record.trigger_time
-    return values.filled(plan, record.job_name or record.id, triggered)
+    filled = values.filled(plan, record.job_name or record.id, triggered)
+    record.inputs = {name: text for name, text in values.inputs_of(filled).items() if text is not None}
+    hidden = plan_secrets.hidden(codec.dumps(plan))
+    recorder = RunRecorder(record, store, observer, hidden.known)
+    return RunContext(filled, record, workspace, options, recorder, gpus.find(os.environ)), hidden
 
 
 def _continue(
@@ -176,20 +175,16 @@ def _continue(
     folder = Path(record.folder)
     earlier = replace(record, steps=record.steps)
     record.steps = [initial_record(fresh, earlier) for fresh in graph_records(plan.graph, folder)]
-    record.ended, record.settings = None, dict(options.settings)
-    filled = _fill(plan, record)
-    record.inputs = {name: text for name, text in values.inputs_of(filled).items() if text is not None}
-    hidden = plan_secrets.hidden(codec.dumps(plan))
-    recorder = RunRecorder(record, store, observer, hidden.known)
-    context = RunContext(filled, record, workspace, options, recorder, gpus.find(os.environ), earlier=earlier)
+    record.settings = dict(options.settings)
+    context, hidden = _prepare(plan, record, workspace, options, store, observer)
 
     def save() -> None:
-        secret_values.save(folder, {**hidden.values, **secret_values.of_settings(options.settings)})
+        secret_values.save(folder, hidden.values | secret_values.of_settings(options.settings))
         for sweep in (step for step in earlier.steps if step.kind == "sweep"):
             store.clear_points(record.id, sweep.name)
         store.put_run(record, hidden.plan)
 
-    return RunExecution(context, store).execute({}, save)
+    return RunExecution(replace(context, earlier=earlier), store).execute({}, save)
 
 
 def _reset(step: StepRecord, *, again: bool) -> None:

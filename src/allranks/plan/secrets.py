@@ -36,7 +36,7 @@ class Hidden:
     """
 
     plan: str
-    values: Mapping[str, str]
+    values: dict[str, str]
     known: frozenset[str]
 
 
