@@ -75,7 +75,6 @@ def _signal(folder: Path, *numbers: signal.Signals) -> None:
     holder = locks.holder(folder)
     if holder is None:
         raise InputError(Problem(where, "no process executes it", "a run that is being executed"))
-    found = f"process {holder.pid} executes it"
     try:
         process = os.pidfd_open(holder.pid)
     except OSError:
@@ -83,11 +82,8 @@ def _signal(folder: Path, *numbers: signal.Signals) -> None:
     try:
         # Process ids are reused. The engine is the process that has the lock file open while the lock is held.
         if not _has_open(holder.pid, folder / locks.NAME) or locks.holder(folder) != holder:
-            found += ", which belongs to another user or another machine"
+            found = f"process {holder.pid} executes it, which belongs to another user or another machine"
             raise InputError(Problem(where, found, "your engine on this machine", "end it where it was started"))
-        if not _catches(holder.pid, signal.SIGUSR1):
-            found += " on a thread that cannot handle signals"
-            raise InputError(Problem(where, found, "", f"end the process: kill {holder.pid}"))
         for number in numbers:
             if process is None:
                 os.kill(holder.pid, number)
@@ -107,11 +103,3 @@ def _has_open(pid: int, path: Path) -> bool:
     except OSError:
         return False
     return any(os.path.samestat(file, target) for file in files)
-
-
-def _catches(pid: int, number: signal.Signals) -> bool:
-    """Return whether a process has a handler for a signal (proc_pid_status(5), SigCgt). An engine on its main thread
-    has one for SIGUSR1."""
-    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-    caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:"))
-    return bool(int(caught, 16) >> (number - 1) & 1)

@@ -2,7 +2,7 @@
 
 Before there is anything to stop, they end the process as Ctrl-C does. During a run, the run handles them. A second one
 always ends the process, whatever it waits for: in order if that takes seconds, else together with its processes. Python
-handles signals on the main thread only; on other threads, nothing changes.
+handles signals on the main thread only, so an engine runs there.
 
 The handlers do not depend on those of the process that started this one: nohup, cron, and a shell that starts it in the
 background make it ignore SIGINT.
@@ -33,9 +33,6 @@ def raised() -> Iterator[None]:
     An exception raised by a signal may be lost, for example in a callback of the import system. `check` raises it
     again.
     """
-    if not _is_main_thread():
-        yield
-        return
     before = {number: signal.signal(number, _raise) for number in _stops()}
     before[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, lambda *_: None)  # its default action would end the process
     try:
@@ -65,9 +62,6 @@ def handled(stop: Callable[[signal.Signals], None], cancel: Callable[[], None]) 
     other handler, for the duration of the block."""
     import asyncio  # slow, and `allranks --help` does not need it
 
-    if not _is_main_thread():
-        yield
-        return
     loop = asyncio.get_running_loop()
     numbers = (*_stops(), signal.SIGUSR1)
     before = {number: signal.getsignal(number) for number in numbers}
@@ -136,7 +130,3 @@ def _end_at_once() -> None:
 def _restore(handlers: dict[signal.Signals, Any]) -> None:
     for number, handler in handlers.items():
         signal.signal(number, signal.SIG_DFL if handler is None else handler)
-
-
-def _is_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()
