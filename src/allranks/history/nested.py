@@ -10,11 +10,12 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.history.records import RunRecord, Status, StepRecord
 
+_Nested = TypeVar("_Nested", bound=Any)
 _INDEX = re.compile(r"(?<=\S)\[([^\[\]\s]+)\](?=$|[.\[])")
 _MOST_NAMES = 20
 
@@ -87,8 +88,8 @@ def _derive(group: StepRecord, steps: Sequence[StepRecord]) -> None:
         group.ended = max((step.ended for step in steps if step.ended), default=None)
 
 
-def walk(nodes: Sequence[Node]) -> Iterator[Node]:
-    """Yield the nodes and their descendants, each group before its nodes."""
+def walk(nodes: Sequence[_Nested]) -> Iterator[_Nested]:
+    """Yield the nodes and their descendants, each group before its nodes. They may be of any class with children."""
     stack = list(reversed(nodes))
     while stack:
         node = stack.pop()

@@ -11,7 +11,8 @@ from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
-from allranks.history.page.items import Item, chosen, walk_items
+from allranks.history.nested import walk
+from allranks.history.page.items import Item, chosen
 from allranks.history.records import Status
 
 RUN = -1
@@ -101,7 +102,7 @@ def graphs(roots: Sequence[Item]) -> Graphs:
     Scopes that failed or are running come first.
     """
     listed = chosen(roots, _LISTED)
-    groups = [item for item in walk_items(roots) if len(item.children) > 1 and not item.is_loop]
+    groups = [item for item in walk(roots) if len(item.children) > 1 and not item.is_loop]
     groups = [item for item in groups if all(child.place in listed for child in item.children)]
     drawn = chosen(roots, _BUDGET, lambda item: 0 if item.is_iteration else 1)
     groups.sort(key=lambda item: (not item.needs_attention, item.children[-1].place not in drawn, item.place))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import NamedTuple
@@ -87,20 +87,11 @@ def items_of(steps: Iterable[StepRecord]) -> list[Item]:
         item = Item(place, name, node.record, inner, node.is_iteration, node_layout(node), metric_text)
         built[id(node)] = [item, *children] if is_deep else [item]
     top = [built[id(root)][0] for root in roots]
-    groups = (item for item in walk_items(top) if item.children and item.status in _UNFOLDED)
-    failed = (item for item in walk_items(top) if not item.children and item.status is Status.FAILED)
+    groups = (item for item in walk(top) if item.children and item.status in _UNFOLDED)
+    failed = (item for item in walk(top) if not item.children and item.status is Status.FAILED)
     for item in [*islice(groups, _MOST_UNFOLDED), *islice(failed, _MOST_FAILED)]:
         item.is_open = True
     return top
-
-
-def walk_items(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield the items and their descendants, each group before its contents."""
-    stack = list(items)[::-1]
-    while stack:
-        item = stack.pop()
-        yield item
-        stack.extend(reversed(item.children))
 
 
 class Stretch(NamedTuple):
@@ -190,7 +181,7 @@ def details(items: Sequence[Item], run_id: str) -> Details:
     def lines(item: Item) -> int:
         return 1 + len(item.record.inputs) + len(item.record.outputs) + len(item.record.ranks)
 
-    all_items = list(walk_items(items))
+    all_items = list(walk(items))
     full = chosen(items, _BUDGET, lines)
     rest = len(all_items) - len(full)
     left_out = f"Inputs, outputs and ranks of {count(rest, 'step')}: allranks show {run_id} STEP" if rest else ""

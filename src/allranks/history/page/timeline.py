@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from allranks.history.formatting import elapsed
+from allranks.history.nested import walk
 from allranks.history.page.chart import Scale, Tick, time_scale
-from allranks.history.page.items import Item, chosen, runs, stretches, walk_items
+from allranks.history.page.items import Item, chosen, runs, stretches
 from allranks.history.records import AttemptRecord, RankRecord, RunRecord, Status, StepRecord, earlier_attempts, pauses
 from allranks.text import count, duration
 
@@ -111,7 +112,7 @@ def timeline(run: RunRecord, now: float, items: Sequence[Item]) -> Timeline | No
     drawn = chosen(items, _ALL_ROWS)
     one_by_one = sum(len(step.ranks) for step in ran) <= _ALL_RANKS
     parts = _Drawing(time, now, scale, one_by_one, drawn).parts(items, 0)
-    missing = sum(1 for _ in walk_items(items)) - len(drawn)
+    missing = sum(1 for _ in walk(items)) - len(drawn)
     return Timeline(parts, tuple(ticks), f"… {count(missing, 'more row')}" if missing else "", marks)
 
 
