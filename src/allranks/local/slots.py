@@ -7,7 +7,6 @@ when the run's process ends for any reason.
 import asyncio
 import contextlib
 import fcntl
-import heapq
 import itertools
 import os
 import tempfile
@@ -253,19 +252,17 @@ class Machines:
     """Indexes of the run's emulated machines. Released indexes are reused, like the instances of a warm cluster."""
 
     def __init__(self) -> None:
-        self._free: list[int] = []
-        self._count = 0
+        self._used: set[int] = set()
 
     def acquire(self, count: int) -> list[int]:
         """Return the lowest free indexes."""
-        while len(self._free) < count:
-            heapq.heappush(self._free, self._count)
-            self._count += 1
-        return [heapq.heappop(self._free) for _ in range(count)]
+        free = (index for index in itertools.count() if index not in self._used)
+        indexes = list(itertools.islice(free, count))
+        self._used.update(indexes)
+        return indexes
 
     def release(self, indexes: list[int]) -> None:
-        for index in indexes:
-            heapq.heappush(self._free, index)
+        self._used.difference_update(indexes)
 
 
 def _slot(number: int) -> str:
