@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
+from types import MappingProxyType
+from typing import Any
 
 from allranks.plan.graph import DoWhile, Graph, Node, ParallelFor, Pipeline, Plan, Step, Sweep
 from allranks.plan.ports import GraphInput, GraphOutput, Input, NodeOutput
@@ -58,6 +60,24 @@ def without_labels(path: str) -> str:
 def is_within(path: str, around: str) -> bool:
     """Return whether the node at a path is the one at `around`, or inside it."""
     return path == around or path.startswith((f"{around}.", f"{around}["))
+
+
+def changed(value: Any, change: Callable[[Any], Any], kept: str = "") -> Any:
+    """Return a plan, or a part of one, with everything in it for which `change` returns another object replaced by
+    that. kept: the name of a field that does not change"""
+    if (new := change(value)) is not value:
+        return new
+    if isinstance(value, tuple):
+        items = tuple(changed(item, change, kept) for item in value)
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    if isinstance(value, (dict, MappingProxyType)):
+        parts = {key: changed(part, change, kept) for key, part in value.items()}
+        return parts if any(parts[key] is not part for key, part in value.items()) else value
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    old = {each.name: getattr(value, each.name) for each in fields(value) if each.name != kept}
+    changes = {name: new for name, part in old.items() if (new := changed(part, change, kept)) is not part}
+    return replace(value, **changes) if changes else value
 
 
 def with_steps(graph: Graph, change: Callable[[Step, str], Step], path: str = "") -> Graph:

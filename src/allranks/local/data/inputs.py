@@ -1,10 +1,8 @@
 """Replace the remote data of a plan's inputs by local copies and samples."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path as FilePath
-from typing import Any
 
 from allranks.checks.plan.data import wrong_path
 from allranks.checks.plan.scope import of_plan
@@ -13,7 +11,7 @@ from allranks.local.data import cache, samples
 from allranks.local.data.storage import StorageError
 from allranks.plan.graph import Plan
 from allranks.plan.ports import PRIMITIVES, Input, Path
-from allranks.plan.walk import walk
+from allranks.plan.walk import changed, walk
 from allranks.sdk.paths import is_downloadable
 from allranks.sdk.yaml_lines import with_key_lines
 from allranks.secrets import redact
@@ -54,7 +52,8 @@ def fetch_data(plan: Plan, workspace: Workspace, *, offline: bool = False, sampl
             notes += [f"input {port.name}: {local.note}"] if local.note else []
     if problems:
         raise InputError.of(with_key_lines(problems, plan.source))
-    return _replace(plan, found), notes
+    replaced: Plan = changed(plan, lambda value: found.get(value.path, value) if isinstance(value, Path) else value)
+    return replaced, notes
 
 
 def _local(
@@ -92,17 +91,3 @@ def _data(plan: Plan) -> Iterator[tuple[str, Input, Path]]:
     for where, port in places:
         if isinstance(port.value, Path) and port.type not in PRIMITIVES:
             yield where, port, port.value
-
-
-def _replace(value: Any, paths: Mapping[str, Path]) -> Any:
-    """Return a plan, or a part of one, with its data replaced. paths: the new path of each old one"""
-    if isinstance(value, Path):
-        return paths.get(value.path, value)
-    if isinstance(value, tuple):
-        items = tuple(_replace(item, paths) for item in value)
-        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
-    if not is_dataclass(value) or isinstance(value, type):
-        return value
-    old = {each.name: getattr(value, each.name) for each in fields(value)}
-    changes = {name: new for name, part in old.items() if (new := _replace(part, paths)) is not part}
-    return replace(value, **changes) if changes else value

@@ -3,8 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
-from types import MappingProxyType
+from dataclasses import replace
 from typing import Any
 
 from allranks.errors import Problem, StepPlace
@@ -12,6 +11,7 @@ from allranks.plan.graph import Condition, DoWhile, Item, Node, ParallelFor, Pip
 from allranks.plan.ports import PRIMITIVES, Literal, NodeOutput, Output, Path, Text, Value
 from allranks.plan.reader import step_ports
 from allranks.plan.reader.context import Context, integer, value_of
+from allranks.plan.walk import changed
 from allranks.sdk.request import NodeRequest
 
 _NODE = re.compile(r"\$\{\{\s*parent\.jobs\.([\w\-]+)\s*}}")
@@ -32,7 +32,13 @@ def body_of(loop: NodeRequest) -> str:
 
 def with_loops_for_bodies(node: Node, loops: Mapping[str, str]) -> Node:
     """Return the node with its references to a loop's body replaced by references to the loop."""
-    renamed: Node = _renamed(node, loops)
+
+    def rename(part: Any) -> Any:
+        is_known = isinstance(part, NodeOutput) and part.node in loops
+        return replace(part, node=loops[part.node]) if is_known else part
+
+    # The graph of a nested pipeline has its own names.
+    renamed: Node = changed(node, rename, kept="graph")
     if isinstance(renamed, Condition):
         return replace(
             renamed,
@@ -40,22 +46,6 @@ def with_loops_for_bodies(node: Node, loops: Mapping[str, str]) -> Node:
             otherwise=tuple(loops.get(name, name) for name in renamed.otherwise),
         )
     return renamed
-
-
-def _renamed(value: Any, loops: Mapping[str, str]) -> Any:
-    if isinstance(value, NodeOutput):
-        return replace(value, node=loops.get(value.node, value.node))
-    if isinstance(value, tuple):
-        return tuple(_renamed(part, loops) for part in value)
-    if isinstance(value, (dict, MappingProxyType)):
-        return {key: _renamed(part, loops) for key, part in value.items()}
-    if is_dataclass(value) and not isinstance(value, type):
-        # The graph of a nested pipeline has its own names.
-        changed = {
-            field.name: _renamed(getattr(value, field.name), loops) for field in fields(value) if field.name != "graph"
-        }
-        return replace(value, **changed)
-    return value
 
 
 def condition(name: str, node: NodeRequest, context: Context) -> Condition | None:
