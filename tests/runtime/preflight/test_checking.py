@@ -1,6 +1,8 @@
 """How the ranks hear what was found."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from datetime import timedelta
 
 import pytest
@@ -23,7 +25,7 @@ def test_rank_0_goes_on_when_all_have_heard(unresolved: tuple[str, ...], monkeyp
     store = HashStore()
     seen = PrefixStore("preflight", store)
     for rank in (1, 2):
-        seen.set(f"facts/{rank}", gather(ranks[rank], {}).as_text())
+        seen.set(f"facts/{rank}", json.dumps(asdict(gather(ranks[rank], {}))))
     with ThreadPoolExecutor() as threads:
         rank_0 = threads.submit(Preflight(ranks[0], store).before_the_group)
         seen.wait(["before", "before/heard/0"], timedelta(seconds=60))

@@ -184,11 +184,6 @@ def test_the_facts_of_a_rank() -> None:
     assert facts.versions["torch"] == torch.__version__
 
 
-def test_facts_survive_the_way_to_rank_0() -> None:
-    (facts,) = ranks(instances=1, processes=1, unresolved=("node-7",), gpu="GPU-1")
-    assert Facts.from_text(facts.as_text()) == facts
-
-
 NDV4 = find("ND96asr_v4")
 TWO = [
     Facts(
@@ -222,7 +217,6 @@ def test_two_instances_as_they_should_be(size: object) -> None:
     assert list(judging.port_rates(TWO, size)) == []  # type: ignore[arg-type]
     assert list(judging.topology(TWO, size)) == []  # type: ignore[arg-type]
     assert judging.topology_text(TWO) == "Standard_ND96asr_v4, /opt/microsoft/ndv4-topo.xml"
-    assert Facts.from_text(TWO[1].as_text()) == TWO[1]
 
 
 @pytest.mark.parametrize(("size", "source"), [(NDV4, "as Standard_ND96asr_v4 has"), (None, "as the others have")])

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import timedelta
+from typing import Any
 
 import torch
 from torch import distributed
@@ -18,6 +19,7 @@ from allranks.errors import InputError, Problem
 from allranks.runtime.preflight import facts, judging, links
 from allranks.runtime.preflight.facts import Facts
 from allranks.runtime.preflight.findings import FAILED, REPORT_VARIABLE, Finding, print_findings
+from allranks.runtime.preflight.links import Link, Sum
 
 VARIABLE = "ALLRANKS_PREFLIGHT"
 """`0` disables the checks."""
@@ -48,9 +50,9 @@ class Preflight:
         the initialisation of the process group. Raise InputError if a check failed."""
         env = self._env
         self._started_at = time.perf_counter()
-        texts = self._gather("facts", facts.gather(env).as_text())
+        found = self._gather("facts", asdict(facts.gather(env)))
         offsets = clock_offsets(env, self._store, _TIMEOUT)
-        ranks = [Facts.from_text(text) for text in texts]
+        ranks = [Facts(**each) for each in found]
         self._conclude("before", judging.before_the_group(ranks, offsets, env) if ranks else [])
 
     def in_the_group(self, device: torch.device) -> None:
@@ -61,18 +63,18 @@ class Preflight:
         env = self._env
         self._started_at = time.perf_counter()
         total = links.first_sum(env, device)
-        texts = self._gather("measured", links.as_text(links.measure_links(env), total))
-        measured = [links.from_text(text) for text in texts]
+        found = self._gather("measured", [[asdict(link) for link in links.measure_links(env)], asdict(total)])
+        measured = [([Link(**link) for link in of_rank], Sum(**total)) for of_rank, total in found]
         self._conclude("in", judging.in_the_group(measured, env) if measured else [])
 
-    def _gather(self, key: str, text: str) -> list[bytes]:
-        """Return every rank's text on rank 0, [] on other ranks."""
-        self._store.set(f"{key}/{self._env.rank}", text)
+    def _gather(self, key: str, value: Any) -> list[Any]:
+        """Return every rank's value, which is sent as JSON, on rank 0, [] on other ranks."""
+        self._store.set(f"{key}/{self._env.rank}", json.dumps(value))
         if self._env.rank != 0:
             return []
         keys = [f"{key}/{rank}" for rank in range(self._env.world_size)]
         self._store.wait(keys, _TIMEOUT)
-        return list(self._store.multi_get(keys))
+        return [json.loads(text) for text in self._store.multi_get(keys)]
 
     def _conclude(self, part: str, findings: list[Finding]) -> None:
         """Send rank 0's findings to all ranks. Raise InputError if a check failed, first on the rank that caused it."""

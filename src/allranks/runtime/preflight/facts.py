@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import socket
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
@@ -51,11 +50,11 @@ class Facts:
     versions: Mapping[str, str]
     gpu: str | None
     gpu_shared: bool
-    unresolved: tuple[str, ...]
+    unresolved: Sequence[str]
     shm_bytes: int
-    infiniband: tuple[float, ...]
+    infiniband: Sequence[float]
     infiniband_off: bool
-    sizes: tuple[str, ...] = ()
+    sizes: Sequence[str] = ()
     family: str = ""
     topology_file: str = ""
     topology_exists: bool = False
@@ -64,15 +63,6 @@ class Facts:
     def place(self) -> tuple[int, int]:
         """The numbers of the instance and of the rank."""
         return self.instance, self.rank
-
-    def as_text(self) -> str:
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_text(cls, text: str | bytes) -> Facts:
-        record = json.loads(text)
-        record |= {name: tuple(value) for name, value in record.items() if isinstance(value, list)}
-        return cls(**record)
 
 
 def gather(env: RankEnv, environ: Mapping[str, str] = os.environ) -> Facts:

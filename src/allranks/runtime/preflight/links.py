@@ -1,8 +1,7 @@
 """Measure the network between the instances, and verify a first all-reduce."""
 
-import json
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import torch
 from torch import distributed
@@ -75,15 +74,6 @@ def first_sum(env: RankEnv, device: torch.device) -> Sum:
         seconds = time.perf_counter() - start
         right = right and low == high == env.world_size * (env.world_size + 1) / 2
     return Sum(right, seconds)
-
-
-def as_text(links: list[Link], total: Sum) -> str:
-    return json.dumps({"links": [asdict(link) for link in links], "sum": asdict(total)})
-
-
-def from_text(text: str | bytes) -> tuple[list[Link], Sum]:
-    record = json.loads(text)
-    return [Link(**link) for link in record["links"]], Sum(**record["sum"])
 
 
 def _measure(one: int, other: int, peer: int) -> Link:
