@@ -116,7 +116,7 @@ def read(environ: Mapping[str, str] = os.environ) -> Cluster | None:
     if env is None:
         launched = detect(environ)
         world.check(launched, environ)
-        _refuse_another_launcher(launched)
+        refuse_another_launcher(launched, "tensorflow", "no TF_CONFIG: every process would train alone")
         return None
     world.check(env, environ)
     cluster = listed(environ)
@@ -145,16 +145,12 @@ def _check(tasks: Mapping[str, tuple[str, ...]]) -> None:
         raise InputError(Problem("distribution.worker_count", found, expected, fix))
 
 
-def _refuse_another_launcher(env: RankEnv) -> None:
+def refuse_another_launcher(env: RankEnv, distribution: str, found: str) -> None:
+    """Raise InputError if another launcher than that of a distribution started several processes."""
     if env.world_size > 1:
-        raise InputError(
-            Problem(
-                where=f"rank {env.rank} of {env.world_size} (launcher {env.launcher})",
-                found="no TF_CONFIG: every process would train alone",
-                expected="a launch by the tensorflow distribution",
-                fix="set distribution.type to tensorflow, or start one process",
-            )
-        )
+        where = f"rank {env.rank} of {env.world_size} (launcher {env.launcher})"
+        fix = f"set distribution.type to {distribution}, or start one process"
+        raise InputError(Problem(where, found, f"a launch by the {distribution} distribution", fix))
 
 
 class Sight:

@@ -22,6 +22,7 @@ from allranks.errors import InputError, Problem
 from allranks.runtime import libraries, lifecycle
 from allranks.runtime.clean_exit import EVICTED
 from allranks.runtime.metrics.metrics import Metrics
+from allranks.runtime.tensorflow.cluster import refuse_another_launcher
 from allranks.runtime.tensorflow.strategy import Training, limit_threads, single_process_strategy
 
 
@@ -55,15 +56,8 @@ def _check(env: RankEnv) -> None:
             found = f"no {package}"
             expected = "an environment with TensorFlow and a Horovod that was built for it"
             raise InputError(Problem(sys.executable, found, expected, "in the project: make tensorflow-horovod"))
-    if env.world_size > 1 and env.launcher != "mpi":
-        raise InputError(
-            Problem(
-                where=f"rank {env.rank} of {env.world_size} (launcher {env.launcher})",
-                found="TensorFlow with Horovod under another launcher than mpirun",
-                expected="a launch by the mpi distribution",
-                fix="set distribution.type to mpi, or start one process",
-            )
-        )
+    if env.launcher != "mpi":
+        refuse_another_launcher(env, "mpi", "TensorFlow with Horovod under another launcher than mpirun")
 
 
 def _initialise(env: RankEnv) -> None:
