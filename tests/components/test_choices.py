@@ -89,7 +89,7 @@ def test_the_launch_fits_the_distribution(spec: Path) -> None:
         count = getattr(settings, "process_count_per_instance", None)
         distribution: Distribution = Single()
         if kind is not None:
-            distribution = kind.settings(**({"process_count_per_instance": count} if count else {}))
+            distribution = kind(**({"process_count_per_instance": count} if count else {}))
         launch = (component.tags or {}).get("launch", "")
         assert launch in {"", "single process", *LAUNCHES}
         assert launch_problem(launch, distribution) is None

@@ -7,7 +7,6 @@ import allranks.contract
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.launch import Distribution
 from allranks.contract.mpi import Mpi
-from allranks.contract.produce import problems
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.ray import Ray
 from allranks.contract.single import Single
@@ -15,12 +14,12 @@ from allranks.contract.tensorflow import TensorFlow
 
 
 def test_the_table_has_every_distribution_under_its_own_name() -> None:
-    assert {name: kind.settings for name, kind in DISTRIBUTIONS.items()} == {
+    assert {
         settings.type: settings
         for module in pkgutil.iter_modules(allranks.contract.__path__, "allranks.contract.")
         for settings in vars(importlib.import_module(module.name)).values()
         if isinstance(settings, type) and issubclass(settings, Distribution) and settings is not Distribution
-    }
+    } == DISTRIBUTIONS
 
 
 @pytest.mark.parametrize(
@@ -36,7 +35,7 @@ def test_the_table_has_every_distribution_under_its_own_name() -> None:
     ids=str,
 )
 def test_what_can_work_has_no_problem(distribution: Distribution, instance_count: int) -> None:
-    assert problems(distribution, instance_count) == ()
+    assert distribution.problems(instance_count) == ()
 
 
 @pytest.mark.parametrize(
@@ -56,12 +55,12 @@ def test_what_can_work_has_no_problem(distribution: Distribution, instance_count
     ids=str,
 )
 def test_what_cannot_work_is_named_by_its_key(distribution: Distribution, instance_count: int, keys: list[str]) -> None:
-    found = problems(distribution, instance_count)
+    found = distribution.problems(instance_count)
     assert [problem.where for problem in found] == keys
     assert all(problem.found and problem.expected and problem.fix for problem in found)
 
 
 def test_more_workers_than_instances_says_both_ways_out() -> None:
-    (problem,) = problems(TensorFlow(5), 2)
+    (problem,) = TensorFlow(5).problems(2)
     assert problem.found == "5 on 2 instances"
     assert problem.fix == "set resources.instance_count to 5, or distribution.worker_count to 2"

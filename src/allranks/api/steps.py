@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from allranks.azure.changes import set_in_sweep
 from allranks.checks.plan.launchers import launcher_of
-from allranks.contract import produce
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.requirements import LAUNCH, PER_NODE
 from allranks.contract.variables import SIZE
@@ -140,10 +139,8 @@ def _of_contract(distribution: Any, instance_count: Any) -> tuple[Problem, ...]:
     kind = DISTRIBUTIONS.get(str(getattr(distribution, "type", "none")).lower())
     if kind is None or type(instance_count) is not int:
         return ()
-    values = {field.name: getattr(distribution, field.name, None) for field in dataclasses.fields(kind.settings)}
-    return produce.problems(
-        kind.settings(**{name: value for name, value in values.items() if type(value) is int}), instance_count
-    )
+    values = {field.name: getattr(distribution, field.name, None) for field in dataclasses.fields(kind)}
+    return kind(**{name: value for name, value in values.items() if type(value) is int}).problems(instance_count)
 
 
 def after(node: _Node, *others: Any) -> _Node:

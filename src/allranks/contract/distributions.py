@@ -1,48 +1,16 @@
 """The table of distribution types. A new type is one module and one row."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Mapping
 
-from allranks.contract import mpi, pytorch, ray, single, tensorflow
-from allranks.contract.launch import Distribution, Launch, Process
-from allranks.contract.rank_env import RankEnv
-from allranks.errors import Problem
+from allranks.contract.launch import Distribution
+from allranks.contract.mpi import Mpi
+from allranks.contract.pytorch import PyTorch
+from allranks.contract.ray import Ray
+from allranks.contract.single import Single
+from allranks.contract.tensorflow import TensorFlow
 
-
-class Module(Protocol):
-    """The interface of a distribution type's module. The first argument is an instance of its own dataclass."""
-
-    @property
-    def problems(self) -> Callable[[Any, int], tuple[Problem, ...]]: ...
-    @property
-    def processes(self) -> Callable[[Any, int], tuple[Process, ...]]: ...
-    @property
-    def environment(self) -> Callable[[Any, Launch, Process], dict[str, str]]: ...
-    @property
-    def read(self) -> Callable[[Mapping[str, str]], RankEnv | None]: ...
-
-
-@dataclass(frozen=True)
-class DistributionType:
-    """A distribution type: the dataclass of its settings, and the module with its behaviour."""
-
-    settings: type[Distribution]
-    module: Module
-
-
-DISTRIBUTIONS: Mapping[str, DistributionType] = {
-    kind.settings.type: kind
-    for kind in (
-        DistributionType(mpi.Mpi, mpi),
-        DistributionType(tensorflow.TensorFlow, tensorflow),
-        DistributionType(pytorch.PyTorch, pytorch),
-        DistributionType(ray.Ray, ray),
-        DistributionType(single.Single, single),
-    )
-}
-"""Type name -> the type, in the order in which a process's variables are read (see `READERS` of
-`allranks.contract.world`)."""
+DISTRIBUTIONS: Mapping[str, type[Distribution]] = {kind.type: kind for kind in (Mpi, TensorFlow, PyTorch, Ray, Single)}
+"""Type name -> the class of its settings."""
 
 
 def processes_per_instance(distribution: Distribution) -> int:

@@ -16,16 +16,6 @@ BATCH_PORT = 6000
 
 
 @dataclass(frozen=True)
-class Distribution:
-    """The settings of a job's distribution. Each type is a subclass with its own module.
-
-    type: the name of the type in a specification, in lower case
-    """
-
-    type: ClassVar[str]
-
-
-@dataclass(frozen=True)
 class Process:
     """A process that the platform starts.
 
@@ -39,6 +29,36 @@ class Process:
     local_rank: int
     instance_rank: int
     role: str = "worker"
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """The settings of a job's distribution, and what the platform starts with them. Each type is a subclass with its
+    own module.
+
+    type: the name of the type in a specification, in lower case
+    """
+
+    type: ClassVar[str]
+
+    def problems(self, instance_count: int) -> tuple[Problem, ...]:
+        """Return the problems of the settings, by key. By default, those of the counts of instances and of processes
+        per instance."""
+        counts = {"resources.instance_count": instance_count}
+        if (processes := getattr(self, "process_count_per_instance", None)) is not None:
+            counts["distribution.process_count_per_instance"] = processes
+        return at_least_one(counts)
+
+    def processes(self, instance_count: int) -> tuple[Process, ...]:
+        """Return the processes, by rank; by default, equally many per instance. Raise ValueError if a count is below
+        1."""
+        layout = Layout(instance_count, getattr(self, "process_count_per_instance", 1))
+        size = layout.process_count_per_instance
+        return tuple(Process(rank, rank % size, rank // size) for rank in range(layout.world_size))
+
+    def environment(self, launch: "Launch", process: Process) -> dict[str, str]:  # noqa: ARG002
+        """Return the variables of a process besides those of its instance; by default none."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -68,21 +88,6 @@ class Launch:
     @property
     def instance_count(self) -> int:
         return len(self.addresses)
-
-
-def count_problems(settings: Distribution, instance_count: int) -> tuple[Problem, ...]:
-    """Return the problems of the counts of instances and of processes per instance, by key."""
-    counts = {"resources.instance_count": instance_count}
-    if (processes := getattr(settings, "process_count_per_instance", None)) is not None:
-        counts["distribution.process_count_per_instance"] = processes
-    return at_least_one(counts)
-
-
-def equal_processes(settings: Distribution, instance_count: int) -> tuple[Process, ...]:
-    """Return equally many processes per instance, by rank. Raise ValueError if a count is below 1."""
-    layout = Layout(instance_count, getattr(settings, "process_count_per_instance", 1))
-    size = layout.process_count_per_instance
-    return tuple(Process(rank, rank % size, rank // size) for rank in range(layout.world_size))
 
 
 def instance_environment(launch: Launch, process: Process) -> dict[str, str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from allranks.contract import rank_env, variables
-from allranks.contract.launch import Distribution, Launch, Process, count_problems, equal_processes
+from allranks.contract.launch import Distribution, Launch, Process
 from allranks.contract.rank_env import Place, RankEnv
 
 
@@ -20,6 +20,25 @@ class Mpi(Distribution):
 
     type: ClassVar[str] = "mpi"
     process_count_per_instance: int = 1
+
+    def environment(self, launch: Launch, process: Process) -> dict[str, str]:
+        """Return the variables that Open MPI's mpirun sets, and those that Azure ML adds on a single instance.
+
+        OMPI_COMM_WORLD_NODE_RANK is the rank within the instance, despite its name. Azure ML sets no MASTER_PORT for
+        MPI, which means 6105. It is set here if the launch uses another port.
+        """
+        size = str(launch.instance_count * self.process_count_per_instance)
+        values = {
+            OPEN_MPI.rank: str(process.rank),
+            OPEN_MPI.world_size: size,
+            OPEN_MPI.local_rank: str(process.local_rank),
+            OPEN_MPI.local_world_size: str(self.process_count_per_instance),
+            "OMPI_COMM_WORLD_NODE_RANK": str(process.local_rank),
+            "OMPI_UNIVERSE_SIZE": size,
+        }
+        if launch.instance_count == 1:
+            values["AZ_BATCHAI_MPI_MASTER_NODE"] = launch.addresses[0]
+        return values | variables.unusual_port(launch.master_port)
 
 
 class Names(NamedTuple):
@@ -35,30 +54,6 @@ OPEN_MPI = Names(
     "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"
 )
 HYDRA = Names("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS")
-
-
-problems = count_problems
-processes = equal_processes
-
-
-def environment(settings: Mpi, launch: Launch, process: Process) -> dict[str, str]:
-    """Return the variables that Open MPI's mpirun sets, and those that Azure ML adds on a single instance.
-
-    OMPI_COMM_WORLD_NODE_RANK is the rank within the instance, despite its name. Azure ML sets no MASTER_PORT for MPI,
-    which means 6105. It is set here if the launch uses another port.
-    """
-    size = str(launch.instance_count * settings.process_count_per_instance)
-    values = {
-        OPEN_MPI.rank: str(process.rank),
-        OPEN_MPI.world_size: size,
-        OPEN_MPI.local_rank: str(process.local_rank),
-        OPEN_MPI.local_world_size: str(settings.process_count_per_instance),
-        "OMPI_COMM_WORLD_NODE_RANK": str(process.local_rank),
-        "OMPI_UNIVERSE_SIZE": size,
-    }
-    if launch.instance_count == 1:
-        values["AZ_BATCHAI_MPI_MASTER_NODE"] = launch.addresses[0]
-    return values | variables.unusual_port(launch.master_port)
 
 
 def read(environ: Mapping[str, str]) -> RankEnv | None:

@@ -4,9 +4,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from allranks.contract.distributions import DISTRIBUTIONS, Module
-from allranks.contract.launch import Distribution, Launch, Process, instance_environment
-from allranks.errors import Problem
+from allranks.contract.launch import Launch, Process, instance_environment
 
 WORKSPACE: Mapping[str, str] = {
     "AZUREML_ARM_SUBSCRIPTION": str(uuid.UUID(int=0)),
@@ -43,23 +41,17 @@ class Job:
     tracking_token: str | None = None
 
 
-def problems(distribution: Distribution, instance_count: int) -> tuple[Problem, ...]:
-    """Return the problems of these settings, by key, such as distribution.worker_count."""
-    return _module(distribution).problems(distribution, instance_count)
-
-
 def processes(launch: Launch) -> tuple[Process, ...]:
     """Return the processes that the platform starts, by rank. Under per-node launch, it starts one per instance.
 
-    Raise ValueError if a count is impossible (see `problems`).
+    Raise ValueError if a count is impossible (see `Distribution.problems`).
     """
-    return _module(launch.distribution).processes(launch.distribution, launch.instance_count)
+    return launch.distribution.processes(launch.instance_count)
 
 
 def environment(launch: Launch, process: Process) -> dict[str, str]:
     """Return the variables of a process that describe its instance and the distribution."""
-    distribution = launch.distribution
-    return instance_environment(launch, process) | _module(distribution).environment(distribution, launch, process)
+    return instance_environment(launch, process) | launch.distribution.environment(launch, process)
 
 
 def job_environment(job: Job, launch: Launch, process: Process) -> dict[str, str]:
@@ -88,7 +80,3 @@ def job_environment(job: Job, launch: Launch, process: Process) -> dict[str, str
     values |= {f"AZURE_ML_OUTPUT_{name}": value for name, value in job.outputs.items()}
     values |= {f"AZUREML_PARAMETER_{name}": value for name, value in job.parameters.items()}
     return values
-
-
-def _module(distribution: Distribution) -> Module:
-    return DISTRIBUTIONS[distribution.type].module

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from allranks.contract import rank_env, variables
-from allranks.contract.launch import Distribution, Launch, Process, count_problems, equal_processes
+from allranks.contract.launch import Distribution, Launch, Process
 from allranks.contract.rank_env import Place, RankEnv
 
 
@@ -20,24 +20,19 @@ class PyTorch(Distribution):
     type: ClassVar[str] = "pytorch"
     process_count_per_instance: int = 1
 
+    def environment(self, launch: Launch, process: Process) -> dict[str, str]:
+        """Return the variables of the instance (MASTER_ADDR, MASTER_PORT, WORLD_SIZE, NODE_RANK) and of the process.
 
-problems = count_problems
-processes = equal_processes
-
-
-def environment(settings: PyTorch, launch: Launch, process: Process) -> dict[str, str]:
-    """Return the variables of the instance (MASTER_ADDR, MASTER_PORT, WORLD_SIZE, NODE_RANK) and of the process.
-
-    Azure ML does not set LOCAL_WORLD_SIZE, so it is not set here.
-    """
-    return {
-        "MASTER_ADDR": launch.addresses[0],
-        "MASTER_PORT": str(launch.master_port),
-        "WORLD_SIZE": str(launch.instance_count * settings.process_count_per_instance),
-        "NODE_RANK": str(process.instance_rank),
-        "RANK": str(process.rank),
-        "LOCAL_RANK": str(process.local_rank),
-    }
+        Azure ML does not set LOCAL_WORLD_SIZE, so it is not set here.
+        """
+        return {
+            "MASTER_ADDR": launch.addresses[0],
+            "MASTER_PORT": str(launch.master_port),
+            "WORLD_SIZE": str(launch.instance_count * self.process_count_per_instance),
+            "NODE_RANK": str(process.instance_rank),
+            "RANK": str(process.rank),
+            "LOCAL_RANK": str(process.local_rank),
+        }
 
 
 def read(environ: Mapping[str, str]) -> RankEnv | None:

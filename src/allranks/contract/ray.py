@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from allranks.contract import variables
-from allranks.contract.launch import Distribution, Launch, Process, count_problems, equal_processes, read_instance
+from allranks.contract.launch import Distribution, Launch, Process, read_instance
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import Problem
 
@@ -19,7 +19,7 @@ HEAD_PORT = 6379
 
 @dataclass(frozen=True)
 class Ray(Distribution):
-    """Arguments of `ray start`. None means Ray's default.
+    """Arguments of `ray start`. None means Ray's default. An instance has one process.
 
     port, address: where the head listens (6379 on the first instance by default); address is `host` or `host:port`
     """
@@ -32,23 +32,18 @@ class Ray(Distribution):
     head_node_additional_args: str = ""
     worker_node_additional_args: str = ""
 
+    def problems(self, instance_count: int) -> tuple[Problem, ...]:
+        """Return the problems of the settings, by key: of the counts, and a port out of range."""
+        ports = {"distribution.port": self.port, "distribution.dashboard_port": self.dashboard_port}
+        return super().problems(instance_count) + tuple(
+            Problem(where=key, found=str(port), expected="a port from 1 to 65535", fix=f"set {key} to a free port")
+            for key, port in ports.items()
+            if port is not None and not 1 <= port <= 65535
+        )
 
-def problems(settings: Ray, instance_count: int) -> tuple[Problem, ...]:
-    ports = {"distribution.port": settings.port, "distribution.dashboard_port": settings.dashboard_port}
-    return count_problems(settings, instance_count) + tuple(
-        Problem(where=key, found=str(port), expected="a port from 1 to 65535", fix=f"set {key} to a free port")
-        for key, port in ports.items()
-        if port is not None and not 1 <= port <= 65535
-    )
-
-
-processes = equal_processes
-"""One process per instance."""
-
-
-def environment(settings: Ray, launch: Launch, process: Process) -> dict[str, str]:  # noqa: ARG001
-    """Return RAY_ADDRESS, and MASTER_PORT if it is not the default."""
-    return {"RAY_ADDRESS": head(settings, launch)} | variables.unusual_port(launch.master_port)
+    def environment(self, launch: Launch, process: Process) -> dict[str, str]:  # noqa: ARG002
+        """Return RAY_ADDRESS, and MASTER_PORT if it is not the default."""
+        return {"RAY_ADDRESS": head(self, launch)} | variables.unusual_port(launch.master_port)
 
 
 def head(settings: Ray, launch: Launch) -> str:

@@ -4,25 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from allranks.contract.launch import Distribution, Launch, Process, count_problems, equal_processes, read_instance
+from allranks.contract.launch import Distribution, read_instance
 from allranks.contract.rank_env import RankEnv
 
 
 @dataclass(frozen=True)
 class Single(Distribution):
-    """A job without a distribution. It has no settings."""
+    """A job without a distribution, which has one process per instance. It has no settings, and the variables of the
+    instance are sufficient. The numbers of the processes determine the names of the logs; each process itself is rank 0
+    of 1."""
 
     type: ClassVar[str] = "none"
-
-
-problems = count_problems
-processes = equal_processes
-"""One process per instance. The numbers determine the names of the logs; each process itself is rank 0 of 1."""
-
-
-def environment(settings: Single, launch: Launch, process: Process) -> dict[str, str]:  # noqa: ARG001
-    """Return {}: the variables of the instance are sufficient."""
-    return {}
 
 
 def read(environ: Mapping[str, str]) -> RankEnv:

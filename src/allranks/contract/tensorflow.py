@@ -35,47 +35,47 @@ class TensorFlow(Distribution):
         """Return the number of workers with that number of instances."""
         return instance_count if self.worker_count is None else self.worker_count
 
+    def problems(self, instance_count: int) -> tuple[Problem, ...]:
+        """Return the problems of the settings, by key: more workers or parameter servers than instances, or no
+        worker."""
+        workers = self.workers(instance_count)
+        invalid = list(at_least_one({"resources.instance_count": instance_count, "distribution.worker_count": workers}))
+        if self.parameter_server_count < 0:
+            key = "distribution.parameter_server_count"
+            invalid.append(Problem(key, str(self.parameter_server_count), "at least 0", f"set {key} to 0 or more"))
+        counts = {"worker_count": workers, "parameter_server_count": self.parameter_server_count}
+        for key, count in counts.items():
+            if count > instance_count >= 1:
+                found = f"{count} on {instance_count} instance{'s' * (instance_count > 1)}"
+                expected = f"at most {instance_count}: an instance runs one of them"
+                fix = f"set resources.instance_count to {count}, or distribution.{key} to {instance_count}"
+                invalid.append(Problem(f"distribution.{key}", found, expected, fix))
+        return tuple(invalid)
 
-def problems(settings: TensorFlow, instance_count: int) -> tuple[Problem, ...]:
-    """Return the problems of the settings, by key: more workers or parameter servers than instances, or no worker."""
-    workers = settings.workers(instance_count)
-    invalid = list(at_least_one({"resources.instance_count": instance_count, "distribution.worker_count": workers}))
-    if settings.parameter_server_count < 0:
-        key = "distribution.parameter_server_count"
-        invalid.append(Problem(key, str(settings.parameter_server_count), "at least 0", f"set {key} to 0 or more"))
-    counts = {"worker_count": workers, "parameter_server_count": settings.parameter_server_count}
-    for key, count in counts.items():
-        if count > instance_count >= 1:
-            found = f"{count} on {instance_count} instance{'s' * (instance_count > 1)}"
-            expected = f"at most {instance_count}: an instance runs one of them"
-            fix = f"set resources.instance_count to {count}, or distribution.{key} to {instance_count}"
-            invalid.append(Problem(f"distribution.{key}", found, expected, fix))
-    return tuple(invalid)
+    def processes(self, instance_count: int) -> tuple[Process, ...]:
+        """Return the workers in order, then the parameter servers in theirs. Raise ValueError if `problems` finds
+        any."""
+        if wrong := self.problems(instance_count):
+            raise ValueError("; ".join(f"{problem.where}: {problem.found}" for problem in wrong))
+        workers = self.workers(instance_count)
+        return (
+            *(Process(index, 0, index) for index in range(workers)),
+            *(
+                Process(workers + index, int(index < workers), index, "ps")
+                for index in range(self.parameter_server_count)
+            ),
+        )
 
-
-def processes(settings: TensorFlow, instance_count: int) -> tuple[Process, ...]:
-    """Return the workers in order, then the parameter servers in theirs. Raise ValueError if `problems` finds any."""
-    if wrong := problems(settings, instance_count):
-        raise ValueError("; ".join(f"{problem.where}: {problem.found}" for problem in wrong))
-    workers = settings.workers(instance_count)
-    return (
-        *(Process(index, 0, index) for index in range(workers)),
-        *(
-            Process(workers + index, int(index < workers), index, "ps")
-            for index in range(settings.parameter_server_count)
-        ),
-    )
-
-
-def environment(settings: TensorFlow, launch: Launch, process: Process) -> dict[str, str]:
-    """Return TF_CONFIG with IP addresses, which need no name resolution. It has no `ps` without parameter servers."""
-    cluster: dict[str, list[str]] = {}
-    for other in processes(settings, launch.instance_count):
-        port = launch.ports[other.rank] if launch.ports else PORTS[other.role]
-        cluster.setdefault(other.role, []).append(f"{launch.addresses[other.instance_rank]}:{port}")
-    # A role's tasks are on the first instances in order, so an instance's rank is its task's index.
-    task = {"type": process.role, "index": process.instance_rank}
-    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task, "environment": "cloud"})}
+    def environment(self, launch: Launch, process: Process) -> dict[str, str]:
+        """Return TF_CONFIG with IP addresses, which need no name resolution. It has no `ps` without parameter
+        servers."""
+        cluster: dict[str, list[str]] = {}
+        for other in self.processes(launch.instance_count):
+            port = launch.ports[other.rank] if launch.ports else PORTS[other.role]
+            cluster.setdefault(other.role, []).append(f"{launch.addresses[other.instance_rank]}:{port}")
+        # A role's tasks are on the first instances in order, so an instance's rank is its task's index.
+        task = {"type": process.role, "index": process.instance_rank}
+        return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task, "environment": "cloud"})}
 
 
 def read(environ: Mapping[str, str]) -> RankEnv | None:

@@ -4,17 +4,13 @@ up on all the instances that the job was declared with."""
 import os
 from collections.abc import Callable, Mapping
 
-from allranks.contract import pytorch, single, tensorflow, variables
-from allranks.contract.distributions import DISTRIBUTIONS
+from allranks.contract import mpi, pytorch, ray, single, tensorflow, variables
 from allranks.contract.rank_env import RankEnv
-from allranks.contract.single import Single
 from allranks.contract.variables import ELASTIC_INSTANCES, elastic_instances
 from allranks.errors import InputError, Problem
 
 READERS: tuple[Callable[[Mapping[str, str]], RankEnv | None], ...] = (
-    pytorch.read_torchrun,
-    *(kind.module.read for name, kind in DISTRIBUTIONS.items() if name != Single.type),
-    single.read,
+    *(pytorch.read_torchrun, mpi.read, tensorflow.read, pytorch.read, ray.read, single.read),
 )
 """Functions that read each launcher's variables. The first one that finds its variables is that of the launcher that
 started the process.

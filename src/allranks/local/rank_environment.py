@@ -5,7 +5,6 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.launch import Launch
 from allranks.images import rootfs
 from allranks.local import gpus
@@ -34,7 +33,7 @@ def variables_of(step: Step, scope: Scope) -> dict[str, str]:
 
 
 def launch_of(step: Step, instances: Sequence[Instance], kind: InstanceKind) -> Launch:
-    processes = DISTRIBUTIONS[step.distribution.type].module.processes(step.distribution, len(instances))
+    processes = step.distribution.processes(len(instances))
     return Launch(
         step.distribution,
         tuple(instance.address for instance in instances),

@@ -22,7 +22,7 @@ TAG = "kind"
 """The key with the class name of an object in a union."""
 
 TAGGED: tuple[Any, ...] = (
-    *(kind.settings for kind in DISTRIBUTIONS.values()),
+    *DISTRIBUTIONS.values(),
     *(Literal, Path, GraphInput, NodeOutput, Text),
     *(Step, Pipeline, Condition, DoWhile, ParallelFor, StandIn, Sweep),
 )

@@ -9,7 +9,6 @@ from allranks.api import jobs
 from allranks.checks import apply
 from allranks.checks.plan import OF_KEYS, findings, launchers
 from allranks.checks.plan.scope import of_plan
-from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.launch import Distribution, Launch
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
@@ -134,9 +133,8 @@ def test_variables_that_an_mpi_job_does_not_have(command: str, processes: int, f
 def test_those_are_the_variables_of_a_pytorch_job_that_an_mpi_job_lacks() -> None:
     def names(distribution: Distribution) -> set[str]:
         launch = Launch(distribution, ("10.0.0.4", "10.0.0.5"), ("a", "b"))
-        module = DISTRIBUTIONS[distribution.type].module
-        (process, *_) = module.processes(distribution, 2)
-        return set(module.environment(distribution, launch, process))
+        (process, *_) = distribution.processes(2)
+        return set(distribution.environment(launch, process))
 
     assert set(launchers.PYTORCH_ONLY) == names(PyTorch(4)) - names(Mpi(4))
 

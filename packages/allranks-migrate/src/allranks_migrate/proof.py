@@ -87,7 +87,7 @@ def _as_v1(step: Step, job: Job) -> Step:
     kind = settings.pop("type", "")
     if "process_count_per_instance" in settings:
         settings["process_count_per_instance"] = job.processes // instances or 1
-    own = DISTRIBUTIONS[kind].settings(**settings) if kind else Single()
+    own = DISTRIBUTIONS[kind](**settings) if kind else Single()
     command = with_literals(job.spec["command"], job.inputs)
     return replace(step, command=command, distribution=own, instance_count=instances)
 

@@ -115,9 +115,9 @@ def launch(subject: Subject) -> Iterator[Problem]:
     """Check that the distribution fits the component's launch."""
     settings = subject.distribution
     kind = DISTRIBUTIONS.get(str(settings.get("type", "")).lower())
-    names = {field.name for field in dataclasses.fields(kind.settings)} if kind else set()
+    names = {field.name for field in dataclasses.fields(kind)} if kind else set()
     counts = {name: value for name, value in settings.items() if name in names and isinstance(value, int)}
-    problem = launch_problem(str(subject.tags.get(LAUNCH, "")), kind.settings(**counts) if kind else Single())
+    problem = launch_problem(str(subject.tags.get(LAUNCH, "")), kind(**counts) if kind else Single())
     if problem is not None:
         yield dataclasses.replace(problem, where=subject.place(*problem.where.split(".")))
 

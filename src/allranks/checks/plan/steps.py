@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from allranks.checks.plan.scope import Scope
-from allranks.contract import produce
 from allranks.contract.distributions import processes_per_instance
 from allranks.contract.requirements import LAUNCH, Requirement, launch_problem, requirements
 from allranks.contract.single import Single
@@ -84,7 +83,7 @@ MOST_PROCESSES = 1_792
 
 def layout(_scope: Scope, step: Step) -> Iterator[Problem]:
     """Yield impossible counts and limits."""
-    yield from produce.problems(step.distribution, step.instance_count)
+    yield from step.distribution.problems(step.instance_count)
     yield from _too_many(step)
     yield from _elastic(step)
     if step.timeout is not None and not (math.isfinite(step.timeout) and step.timeout > 0):
@@ -109,7 +108,7 @@ def _elastic(step: Step) -> Iterator[Problem]:
     if not limits[0] <= step.instance_count <= limits[1]:
         fix = f"set it to {min(limits[0], step.instance_count)}:{step.instance_count}, or change instance_count"
         yield Problem(where, f"{value}, on {step.instance_count} instances", "a range with instance_count in it", fix)
-    for problem in produce.problems(step.distribution, limits[0]):
+    for problem in step.distribution.problems(limits[0]):
         found = f"{value}, and {problem.where} {problem.found}"
         yield Problem(where, found, f"a distribution that also fits {limits[0]} instances", "raise the minimum")
 

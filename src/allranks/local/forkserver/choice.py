@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 
 from allranks.contract.commands import Start, starts
-from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.mpi import Mpi
 from allranks.contract.ray import Ray
 from allranks.local import interpreters, rank_environment, script_imports
@@ -99,7 +98,7 @@ class ForkServers:
         if not programs or isinstance(distribution, Ray):
             return None
         interpreter = interpreters.find(step.environment, self.source)
-        ranks = DISTRIBUTIONS[distribution.type].module.processes(distribution, step.instance_count)
+        ranks = distribution.processes(step.instance_count)
         is_mpi = isinstance(distribution, Mpi)
         machine = rank_environment.machine_variables(os.environ, interpreter, len(ranks), mpirun=is_mpi)
         own = rank_environment.variables_of(step, scope)

@@ -143,13 +143,13 @@ def _distribution(settings: Mapping[str, Any] | None, place: StepPlace, context:
         context.problems += unknown_distribution(name, place.key("distribution.type"))
         return Single()
     arguments: dict[str, Any] = {}
-    types = get_type_hints(kind.settings)
-    for field in dataclasses.fields(kind.settings):
+    types = get_type_hints(kind)
+    for field in dataclasses.fields(kind):
         resolve = integer if types[field.name] in (int, int | None) else known_value
         value = resolve(settings.get(field.name), f"distribution.{field.name}", place, context)
         if value is not None:
             arguments[field.name] = value
-    return kind.settings(**arguments)
+    return kind(**arguments)
 
 
 def identity(component: ComponentRequest) -> tuple[str, str]:

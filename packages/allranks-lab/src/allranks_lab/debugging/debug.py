@@ -11,7 +11,6 @@ import debugpy
 import yaml
 
 from allranks.api import jobs
-from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.errors import InputError, Problem
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord
@@ -94,8 +93,7 @@ def _step(plan: Plan, path: str) -> tuple[str, Step]:
 def _ranks(step: Step, path: str, rank: str) -> tuple[int, ...]:
     """Return the ranks that a user names. Raise InputError for one that the step does not have."""
     is_ray = step.distribution.type == "ray"
-    processes = DISTRIBUTIONS[step.distribution.type].module.processes(step.distribution, step.instance_count)
-    count = 1 if is_ray else len(processes)
+    count = 1 if is_ray else len(step.distribution.processes(step.instance_count))
     if rank == ALL:
         return tuple(range(count))
     if not rank.isdecimal():
