@@ -7,10 +7,12 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from allranks import engine_log
 from allranks.api import jobs
+from allranks.api.retry import Retry
 from allranks.cli import streams
 from allranks.cli.console import console, errors, plain, print_warnings, to_json
 from allranks.cli.values import ALL_RANKS
@@ -39,23 +41,14 @@ def execute_job(
     execute(lambda observer: engine.run(plan, workspace, options, observer), json, verbose=verbose, stream=stream)
 
 
-def execute_again(
-    again: Callable[..., RunRecord],
-    identity: str,
-    workspace: Workspace,
-    options: Options,
-    json: bool,
-    *,
-    verbose: bool,
-    **settings: Any,
-) -> None:
-    """Execute a stored run with a function of `api.retry`, as `execute` does. settings: passed to that function"""
+def execute_again(again: Retry, run: Callable[[Retry, Observer], RunRecord], json: bool, *, verbose: bool) -> None:
+    """Execute a stored run with a method of `Retry`, as `execute` does."""
 
-    def run(observer: Observer) -> RunRecord:
+    def run_again(observer: Observer) -> RunRecord:
         with Installations() as report:
-            return again(identity, workspace, options, observer, warn=print_warnings, report=report, **settings)
+            return run(replace(again, warn=print_warnings, report=report), observer)
 
-    execute(run, json, verbose=verbose)
+    execute(run_again, json, verbose=verbose)
 
 
 def execute(

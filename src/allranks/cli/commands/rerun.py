@@ -1,6 +1,6 @@
 """`allranks rerun`: run the pipeline of a run again."""
 
-from allranks.api import retry
+from allranks.api.retry import Retry
 from allranks.cli.execute import execute_again
 from allranks.cli.options import (
     FolderOption,
@@ -36,6 +36,6 @@ def rerun(
 
     For example: allranks rerun latest --set epochs=20 --from train
     """
-    workspace, given = Workspace.at(folder), {"latest_code": latest_code, "inputs": settings_of(settings)}
     options = execution.options(force_rerun=force_rerun, sample=sample, selection=chosen.selection())
-    execute_again(retry.rerun, identity, workspace, options, json, verbose=execution.verbose, **given)
+    again = Retry(identity, Workspace.at(folder), options, latest_code, settings_of(settings))
+    execute_again(again, Retry.rerun, json, verbose=execution.verbose)

@@ -1,6 +1,6 @@
 """`allranks resume`: continue a run that did not finish."""
 
-from allranks.api import retry
+from allranks.api.retry import Retry
 from allranks.cli.execute import execute_again
 from allranks.cli.options import FolderOption, JsonOption, LatestCodeOption, RunArgument, RunOptions, SetOption
 from allranks.cli.values import settings_of
@@ -22,5 +22,5 @@ def resume(
     and the inputs that it started with. With --latest-code, the pipeline's file is read again, also with other inputs;
     completed steps whose code and inputs have not changed keep their results.
     """
-    workspace, given = Workspace.at(folder), {"latest_code": latest_code, "inputs": settings_of(settings)}
-    execute_again(retry.resume, identity, workspace, execution.options(), json, verbose=execution.verbose, **given)
+    again = Retry(identity, Workspace.at(folder), execution.options(), latest_code, settings_of(settings))
+    execute_again(again, Retry.resume, json, verbose=execution.verbose)
