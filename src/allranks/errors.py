@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -66,11 +68,29 @@ class Problem:
 
 @dataclass(frozen=True)
 class Location:
-    """A line of the user's files. cell: of a notebook, from 1; 0 if the file is not a notebook"""
+    """A line of the user's files. cell: of a notebook, from 1; 0 if the file is not a notebook. column: 0 if unknown"""
 
     file: str
     line: int
     cell: int = 0
+    column: int = 0
+
+    @classmethod
+    def named_in(cls, where: str) -> Location | None:
+        """Return the location in the place of a problem, such as ``step a, key b (pipeline.yml:12)``.
+
+        Its line and column are 0 if the place does not have them. Return None if it names no existing file.
+        """
+        pattern = r"(.+?)(?::(\d+)(?::(\d+))?|, cell (\d+), line (\d+))?"
+        inner = [where[match.end() : -1] for match in re.finditer(r" \(", where) if where.endswith(")")]
+        for text in (where, *inner):
+            while text:
+                match = re.fullmatch(pattern, text, re.DOTALL)
+                if match and os.path.isfile(match[1]):
+                    line, column, cell, line_of_cell = (int(number or 0) for number in match.groups()[1:])
+                    return cls(match[1], line or line_of_cell, cell, column)
+                text = text.rpartition(", ")[0]
+        return None
 
     def __str__(self) -> str:
         return f"{self.file}, cell {self.cell}, line {self.line}" if self.cell else f"{self.file}:{self.line}"

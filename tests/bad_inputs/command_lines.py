@@ -30,6 +30,10 @@ ROWS = {
     "a launch that overwrites a file": Row(
         "launch --emit job.yml train.py", ("--emit job.yml", "the file exists"), files=SCRIPT | {"job.yml": ""}
     ),
+    "a format that does not exist": Row(
+        "check job.yml --format xml", ("--format", "'xml' is not", "'sarif', 'github'")
+    ),
+    "two formats": Row("check job.yml --json --format sarif", ("--json", "--format sarif is given too", "one of them")),
     "an unknown command": Row("rnu", ("No such command", "rnu")),
     "no file": Row("run", ("Missing argument", "FILE")),
     "a dry run of a value out of range": Row(

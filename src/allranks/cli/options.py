@@ -56,6 +56,11 @@ FolderOption: TypeAlias = Annotated[
     option("--folder", "Folder for runs and results. Default: .allranks in this folder or a parent.", "DIR"),
 ]
 JsonOption: TypeAlias = Annotated[bool, option("--json", "Print JSON.")]
+Format: TypeAlias = Literal["text", "json", "sarif", "github", "junit"]
+FormatOption: TypeAlias = Annotated[
+    Format,
+    option("--format", "Print text (the default), JSON, a SARIF log, GitHub's workflow commands, or JUnit's XML."),
+]
 YesOption: TypeAlias = Annotated[bool, option("--yes -y", "Do it without asking.")]
 RunArgument: TypeAlias = Annotated[
     str,

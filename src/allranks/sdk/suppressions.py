@@ -13,10 +13,9 @@ from typing import TypeAlias
 
 import yaml
 
-from allranks.errors import Problem
+from allranks.errors import Location, Problem
 
 _COMMENT = re.compile(r"#\s*allranks:\s*ignore\s+(?P<rules>[a-z0-9-]+(?:\s*,\s*[a-z0-9-]+)*)")
-_PLACE = re.compile(r"(?:.*\()?(?P<file>[^()]+?)(?::(?P<line>\d+))?\)?(?:, key .*)?")
 _SIZE = 1 << 20
 
 
@@ -29,8 +28,8 @@ def remaining(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     ignored_in = functools.cache(of_file)
 
     def is_ignored(problem: Problem) -> bool:
-        place = _PLACE.fullmatch(problem.where) if problem.ignorable else None
-        return place is not None and ignores(ignored_in(place["file"]), problem.rule, int(place["line"] or 0))
+        at = Location.named_in(problem.where) if problem.ignorable else None
+        return at is not None and not at.cell and ignores(ignored_in(at.file), problem.rule, at.line)
 
     return tuple(problem for problem in problems if not is_ignored(problem))
 

@@ -1,5 +1,6 @@
 """`allranks check`: check a pipeline, job, component or schedule without running it."""
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,8 +11,9 @@ from allranks.api import jobs
 from allranks.catalog import variants
 from allranks.checks import Findings
 from allranks.checks.component import check as check_specs
+from allranks.cli.commands.ci_reports import CheckedFiles, one_format, print_report
 from allranks.cli.console import console, errors, print_machine, print_warnings, to_json
-from allranks.cli.options import FolderOption, JsonOption, SetOption, StandInOption, argument, option
+from allranks.cli.options import FolderOption, FormatOption, JsonOption, SetOption, StandInOption, argument, option
 from allranks.cli.values import settings_of, stand_ins_of
 from allranks.errors import InputError, Level, Problem
 from allranks.history import registered
@@ -23,6 +25,7 @@ from allranks.plan.reader import lookup_of, opened
 from allranks.plan.walk import left_out, steps
 from allranks.schedules.finding import find_schedules
 from allranks.sdk import spec_files
+from allranks.sdk.paths import shown
 from allranks.sdk.session import session
 from allranks.sdk.spec_files import Kind, SpecFiles
 from allranks.text import count
@@ -31,17 +34,22 @@ from allranks.workspace import Workspace
 
 
 @dataclass(frozen=True)
-class _Result:
+class Result:
     """The result of checking one file or folder.
 
     content:  what it contains, such as the name of the pipeline and the number of its steps
+    checked:  its components and schedules, and each of its jobs
     left_out: a line for each snapshot of code that lacks files
     """
 
     file: str
     content: tuple[str, ...]
-    findings: Findings
+    checked: tuple[CheckedFiles, ...]
     left_out: tuple[str, ...] = ()
+
+    @property
+    def findings(self) -> Findings:
+        return Findings(tuple(problem for each in self.checked for problem in each.findings.found))
 
     def __str__(self) -> str:
         found = self.findings
@@ -69,6 +77,7 @@ def check(
         bool, option("--names", "Print only the lines that allranks.yaml needs for this machine to resolve all names.")
     ] = False,
     workspace: FolderOption = None,
+    format: FormatOption = "text",
     json: JsonOption = False,
 ) -> None:
     """Check a pipeline, job, component or schedule without running it.
@@ -80,7 +89,9 @@ def check(
     A comment `# allranks: ignore RULE` ignores a finding on its line, or in the whole file if it is above all content,
     unless azure-ai-ml rejects it. For a pipeline, problems of its components and of its steps' sizes are warnings.
     Requirements that this machine does not meet, such as a package, mpirun or an asset of a workspace, are listed
-    separately and are not errors. --json prints an object, or an array of one per file.
+    separately and are not errors. --json, which is --format json, prints an object, or an array of one per file. In the
+    other formats, files are relative to the root of the repository. With sarif and junit, the text goes to standard
+    error.
 
     --names lists the registered components, data, environments and models that this machine cannot resolve, each with
     the places that refer to it. Add the lines to allranks.yaml, and complete their paths.
@@ -89,50 +100,57 @@ def check(
     if (values or names) and len(files) > 1:
         where = "--set" if values else "--names"
         raise InputError(Problem(where, f"{len(files)} files are given", "one file with a pipeline or job"))
+    format = one_format(format, json)
     if names:
         _print_names(files[0], values, Workspace.at(workspace))
         return
-    results = [_result(file, values, strict) for file in files]
+    results = [result_of(file, values, strict) for file in files]
     found = Findings(tuple(problem for result in results for problem in result.findings.found))
-    if json:
+    if format == "json":
         objects = [{"file": each.file, **each.findings.by_kind(), "left_out": each.left_out} for each in results]
         print(to_json(objects if len(files) > 1 else objects[0]))
+    print_report(format, [checked for result in results for checked in result.checked])
+    if format in ("json", "github"):
         sys.exit(2 if found.errors else 0)
     print_warnings(found.warnings)
     print_machine(found.machine)
     for text in dict.fromkeys(text for result in results for text in result.left_out):
         errors().print(without_controls(text), style="bright_black", soft_wrap=True)
-    for result in results:
+    for result in results if format == "text" else ():
         if len(results) > 1 or not result.findings.errors:
             console().print(without_controls(str(result)), soft_wrap=True)
     if found.errors:
         raise InputError(*found.errors)
 
 
-def _result(file: str, values: dict[str, str], strict: bool) -> _Result:
+def result_of(file: str, values: dict[str, str], strict: bool) -> Result:
+    """Check one file or folder. values: inputs of its job; strict: whether warnings and advice are errors"""
     in_tables = list(variants.refresh_below(Path(file)))  # before specs are looked for
     try:
         specs = _specs(Path(file), values)
     except InputError as error:
-        return _Result(file, (), Findings((*in_tables, *error.problems)))  # which are errors in any case
-    components = list(specs.components) if specs else []
+        # which are errors in any case
+        return Result(file, (), (CheckedFiles(file, (), Findings((*in_tables, *error.problems))),))
+    components, schedules = (list(specs.components), specs.schedules) if specs else ([], ())
     found = [*in_tables, *check_specs(components).found]
-    found += (problem for schedule in (specs.schedules if specs else ()) for problem in _of_schedule(schedule))
+    found += (problem for schedule in schedules for problem in _of_schedule(schedule))
+    parts = [CheckedFiles(file, (*map(str, components), *map(str, schedules)), Findings(tuple(found)))]
     plans: list[Plan] = []
     for job in [file] if specs is None else (*map(str, specs.jobs), *specs.pipelines):
         checked = jobs.check(job, values)
-        found += checked.found
         plans += checked.plans
-        found += (problem for plan in checked.plans for problem in _of_their_components(plan, components))
+        of_components = (problem for plan in checked.plans for problem in _of_their_components(plan, components))
+        path = job if os.path.exists(job) else job.partition(":")[0]
+        parts.append(CheckedFiles(path, (path,), Findings((*checked.found, *of_components))))
     if specs is None:
         content = [plans[0].name] if len(plans) == 1 else [count(len(plans), "job")] if plans else []
         content += [count(sum(1 for plan in plans for _ in steps(plan.graph)), "step")] if plans else []
     else:
-        kinds = {"component": components, "job": specs.jobs, "pipeline": specs.pipelines, "schedule": specs.schedules}
+        kinds = {"component": components, "job": specs.jobs, "pipeline": specs.pipelines, "schedule": schedules}
         content = [count(len(of_kind), noun) for noun, of_kind in kinds.items() if of_kind]
-    lines = tuple(text for plan in plans for text in left_out(plan))
-    findings = Findings(tuple(found)).strict() if strict else Findings(tuple(found))
-    return _Result(file, tuple(content), findings, lines)
+    if strict:
+        parts = [replace(part, findings=part.findings.strict()) for part in parts]
+    return Result(file, tuple(content), tuple(parts), tuple(text for plan in plans for text in left_out(plan)))
 
 
 def _specs(path: Path, values: dict[str, str]) -> SpecFiles | None:
@@ -171,7 +189,7 @@ def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Iterator[Proble
     Errors that prevent the job from running are errors of the plan, so errors of its components are warnings.
     """
     known = {path.resolve() for path in checked}
-    specs = dict.fromkeys(Path(step.spec) for _, step in steps(plan.graph) if step.spec)
+    specs = dict.fromkeys(Path(shown(step.spec)) for _, step in steps(plan.graph) if step.spec)
     others = (spec for spec in specs if spec.resolve() not in known)
     unchecked = [spec for spec in others if spec_files.kind(spec) is Kind.COMPONENT]
     for problem in check_specs(unchecked, by_themselves=False).found:

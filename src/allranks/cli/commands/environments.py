@@ -11,9 +11,10 @@ import typer
 from allranks.catalog import shipped_folder
 from allranks.checks import Findings
 from allranks.checks.environment import check_files
+from allranks.cli.commands.ci_reports import CheckedFiles, one_format, print_report
 from allranks.cli.console import console, errors, print_warnings, to_json
 from allranks.cli.lazy_group import lazy_group
-from allranks.cli.options import JsonOption, argument, option
+from allranks.cli.options import FormatOption, JsonOption, argument, option
 from allranks.cli.values import settings_of
 from allranks.cli.views import print_whole, table_of
 from allranks.errors import InputError, Problem
@@ -72,6 +73,7 @@ def check(
     ] = None,
     folder: EnvironmentsOption = None,
     strict: Annotated[bool, option("--strict", "Warnings are problems too, and so is advice.")] = False,
+    format: FormatOption = "text",
     json: JsonOption = False,
 ) -> None:
     """Check environments without building them.
@@ -79,8 +81,9 @@ def check(
     An environment is a YAML file with image or build. In a folder, those at any depth are checked. The rules are what
     Azure ML needs of them, together with their conda files and Dockerfiles; `allranks why --codes` lists them.
 
-    Print every problem with file and line. Exit with 2 if there are any.
+    Print every problem with file and line. Exit with 2 if there are any. --format is that of `allranks check`.
     """
+    format = one_format(format, json)
     checked: list[str] = []
     found: list[Problem] = []
     for path in _paths(names or (), folder):
@@ -88,16 +91,19 @@ def check(
         checked += map(shown, files)
         found += in_files.found
     findings = Findings(tuple(found)).strict() if strict else Findings(tuple(found))
-    if json:
+    if format == "json":
         kinds = {**findings.by_kind(), "warnings": (*findings.warnings, *findings.machine)}
         del kinds["machine"]
         print(to_json({"environments": checked, **kinds}))
+    print_report(format, [CheckedFiles(checked[0], tuple(checked), findings)])
+    if format in ("json", "github"):
         sys.exit(2 if findings.errors else 0)
     print_warnings((*findings.warnings, *findings.machine))
     if findings.errors:
         raise InputError(*findings.errors)
     hidden = f"; advice: {len(findings.advice)} (--strict lists it)" if findings.advice else ""
-    console().print(f"{', '.join(checked)}: no problems{hidden}", soft_wrap=True)
+    if format == "text":
+        console().print(f"{', '.join(checked)}: no problems{hidden}", soft_wrap=True)
 
 
 def _paths(names: Sequence[str], folder: Path | None) -> Iterator[Path]:

@@ -57,7 +57,7 @@ def why(
         known = explanations()
         rows = [{"code": code, "text": text} for code, text in known.items()]
         width = max(map(len, known))
-        print_result(json, rows, *(f"{code:<{width}}  {_first_sentence(text)}" for code, text in known.items()))
+        print_result(json, rows, *(f"{code:<{width}}  {first_sentence(text)}" for code, text in known.items()))
         return
     if not Path(identity).is_dir() and (text := explanations().get(identity)):
         print_result(json, {"code": identity, "text": text}, text)
@@ -105,7 +105,7 @@ def _of_run(folder: Path | None, identity: str, step: str | None) -> tuple[Seque
     return verdicts, [note for note in record.notes if note.startswith(LEFT_OUT)]
 
 
-def _first_sentence(text: str) -> str:
+def first_sentence(text: str) -> str:
     return re.split(r"(?<=[.:])\s", " ".join(text.split()), maxsplit=1)[0].rstrip(".:")
 
 
