@@ -93,7 +93,7 @@ def test_a_run_of_which_no_step_has_failed(
 def test_a_code_is_explained(tmp_path: Path) -> None:
     done = called("why", "missing-package", folder=tmp_path)
     assert done.code == 0
-    assert "does not have a package" in done.out
+    assert "lacks a package" in done.out
     assert "](" not in done.out
     assert called("why", "missing-package", "--json", folder=tmp_path).json["code"] == "missing-package"
 
