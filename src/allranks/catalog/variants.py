@@ -24,6 +24,7 @@ from allranks.workspace import write_file
 SPEC = "component.yaml"
 TABLE = "variants.yaml"
 _HEADER = f"# Generated from ../{TABLE}"
+_SHARED_CODE = "# allranks: ignore ui-outside-folder"
 
 
 def refresh(folder: Path) -> tuple[str, ...]:
@@ -37,7 +38,7 @@ def refresh(folder: Path) -> tuple[str, ...]:
         return ()
     variants = variants_of(folder / SPEC, folder / TABLE)
     existing = {spec: _text(spec) for spec in folder.glob(f"*/{SPEC}")}
-    specs = {folder / name / SPEC: f"{_HEADER}\n{text}" for name, text in variants.items()}
+    specs = {folder / name / SPEC: f"{_HEADER}\n{_SHARED_CODE}\n{text}" for name, text in variants.items()}
     if own := [spec for spec in specs if not existing.get(spec, _HEADER).startswith(_HEADER)]:
         expected, fix = "a name that no component has", "remove that file, or rename the variant"
         raise InputError.of(

@@ -27,6 +27,10 @@ def line_of(path: Path, *keys: str) -> int:
     bounded_yaml.check(text)
     node, line = yaml.compose(text, Loader=bounded_yaml.LOADER), 1
     for key in keys:
+        if isinstance(node, yaml.SequenceNode) and key.isdecimal() and int(key) < len(node.value):
+            node = node.value[int(key)]
+            line = node.start_mark.line + 1
+            continue
         if not isinstance(node, yaml.MappingNode):
             break
         item = next(((key_node, value) for key_node, value in node.value if key_node.value == key), None)

@@ -37,6 +37,7 @@ class Fault:
 
 FAULTS = {
     "a name that Azure ML refuses": Fault("name: greet", "name: Greet-People", "'Greet-People'", "rename it"),
+    "a name of 256 characters": Fault("name: greet", f"name: {'g' * 256}", "256 characters", "shorten"),
     "a version that YAML reads as a number": Fault('version: "1.2.0"', "version: 1.10", "a number", '"1.10"'),
     "a version with a space": Fault('version: "1.2.0"', 'version: "1 2"', "'1 2'", "1.0.0"),
     "no version": Fault('version: "1.2.0"\n', "", "no version", "1.0.0", after=None),
@@ -61,6 +62,17 @@ FAULTS = {
     "a boolean as text": Fault("default: false", 'default: "no"', "'no'", "correct"),
     "a default of data": Fault("type: uri_file\n", "type: uri_file\n    default: a\n", "'a'", "optional", after=1),
     "an enum that YAML reads as a boolean": Fault(r"\[warm, cool\]", "[warm, off]", "off in the enum", '"off"'),
+    "an enum of numbers": Fault("    min: 1", "    enum: [1, 2]\n    min: 1", "enum of type integer", "min and max"),
+    "an enum of booleans": Fault("default: false", "enum: ['no']\n    default: no", "type boolean", "remove the enum"),
+    "an input of a reserved name": Fault("  people:", "  PATH:", "'PATH', a name that Azure ML reserves", "rename"),
+    "an output of a reserved name": Fault("  greetings:", "  home:", "output 'home'", "rename"),
+    "a line that ends in a backslash": Fault(r"greet\.py\n  --people", r"greet.py \\\n  --people", "ends in", ">-"),
+    "a type that the studio does not register": Fault("type: command", "type: spark", "type spark", "az ml component"),
+    "code above the folder": Fault(r"code: \.", "code: ../greet", "../greet is outside", "allranks register"),
+    "an included file above the folder": Fault(
+        r"code: \.", "code: .\nadditional_includes:\n  - greet.py\n  - ../words.py", "words.py is", "register", after=3
+    ),
+    "a boolean without a default": Fault("    default: false\n", "", "loud has no default", "default: false", after=-2),
     "an optional mark on what must be connected": Fault(
         r"\$\[\[--style (.*)\]\]", r"--style \1", "outside of $[[ ]]", "$[[--style"
     ),
@@ -92,6 +104,7 @@ WARNINGS = {
     "an optional mark on what must be connected",
     "a default that YAML reads as a boolean",
     "a variable of the component's own",
+    "a line that ends in a backslash",
 }
 ADVICE = {
     "no version",
@@ -104,6 +117,10 @@ ADVICE = {
     "an input that nothing reads",
     "an output that nothing writes",
     "nothing said of determinism",
+    "a type that the studio does not register",
+    "code above the folder",
+    "an included file above the folder",
+    "a boolean without a default",
 }
 """What Azure ML takes: of `FAULTS`, all others are errors."""
 

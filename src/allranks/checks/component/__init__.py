@@ -10,7 +10,7 @@ from typing import Any
 
 from allranks.checks import Findings, Table, apply
 from allranks.checks import plan as plan_checks
-from allranks.checks.component import environment, identity, inputs_and_outputs
+from allranks.checks.component import designer, environment, identity, inputs_and_outputs
 from allranks.checks.component.subject import Subject, read_python, read_yaml
 from allranks.checks.plan.scope import of_plan
 from allranks.errors import InputError, Problem, Rule
@@ -41,10 +41,14 @@ OF_COMPONENTS: Table = (
     (inputs_and_outputs.ranges, "range-bound"),
     (inputs_and_outputs.enums, "enum-type"),
     (inputs_and_outputs.defaults, "default-type"),
+    (designer.registration, "ui-type"),
+    (designer.boolean_defaults, "ui-boolean-default"),
     (lambda subject: subject.warnings, "unquoted-value"),
 )
 
 OF_COMMANDS: Table = (
+    (designer.reserved_names, "reserved-name"),
+    (designer.continued_lines, "line-continuation"),
     (inputs_and_outputs.command_exists, "command-missing"),
     (inputs_and_outputs.unread, "port-unused"),
     (inputs_and_outputs.unknown, "port-unknown"),

@@ -7,7 +7,8 @@ from functools import partial
 from allranks.checks.component.subject import Subject
 from allranks.errors import Problem
 
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,254}")
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_MAX_LENGTH = 255
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MIN_LENGTH = 20
 
@@ -17,6 +18,9 @@ def name(subject: Subject) -> Iterator[Problem]:
     if not _NAME.fullmatch(subject.name):
         expected = "lower-case letters, digits and underscores, beginning with a letter"
         yield subject.report("component-name", ("name",), f"name {subject.name!r}", expected)
+    elif len(subject.name) > _MAX_LENGTH:
+        found, expected = f"a name of {len(subject.name)} characters", f"at most {_MAX_LENGTH} characters"
+        yield subject.report("component-name", ("name",), found, expected, "shorten it")
 
 
 def version(subject: Subject) -> Iterator[Problem]:

@@ -16,9 +16,6 @@ LEGACY = frozenset({"path"})
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
 
-_PYTHON: dict[str, type | tuple[type, ...]] = {"integer": int, "number": (int, float), "boolean": bool, "string": str}
-
-
 def names(subject: Subject) -> Iterator[Problem]:
     """Check the names as azure-ai-ml does (Component._validate_io_names)."""
     seen: dict[str, str] = {}
@@ -138,11 +135,16 @@ def enums(subject: Subject) -> Iterator[Problem]:
         elif not isinstance(port.enum, (list, tuple)):
             yield subject.report("enum-list", keys, f"enum {port.enum!r}", "a list of values")
         for number, value in enumerate(values):
-            if port.type in _PYTHON and port.type != "boolean" and not _fits(value, port.type):
-                # YAML reads yes, no, on and off as booleans.
-                fix = subject.in_quotes(value, *keys, str(number)) if port.type == "string" else "correct it"
-                found = f"{subject.written(repr(value), *keys, str(number))} in the enum of type {port.type}"
-                yield subject.report("enum-type", keys, found, EXPECTED[port.type], fix)
+            item, expected, fix = (*keys, str(number)), "a text in an enum of type string", ""
+            if port.type == "boolean":
+                fix = "remove the enum: a boolean is true or false"
+            elif port.type in NUMBERS:
+                fix = "write type: string, with the values in quotes; or use min and max for a range of numbers"
+            elif port.type == "string" and not isinstance(value, str):
+                fix = subject.in_quotes(value, *item)  # YAML reads yes, no, on and off as booleans
+            if fix:
+                found = f"{subject.written(repr(value), *item)} in the enum of type {port.type}"
+                yield subject.report("enum-type", item, found, expected, fix)
 
 
 def defaults(subject: Subject) -> Iterator[Problem]:
@@ -153,10 +155,10 @@ def defaults(subject: Subject) -> Iterator[Problem]:
         if port.type in DATA:  # Input._update_default of the SDK raises
             found = f"default {port.default!r} of {port.type}"
             yield subject.report("default-of-data", keys, found, "no default: the designer connects data")
-        elif port.type in _PYTHON and not _parses(port.default, port.type):
+        elif port.type in PARAMETERS and not _parses(port.default, port.type):
             found = f"default {port.default!r} of type {port.type}"
             yield subject.report("default-type", keys, found, EXPECTED[port.type])
-        elif port.type in _PYTHON and port.type != "boolean" and isinstance(port.default, bool):
+        elif port.type in PARAMETERS and port.type != "boolean" and isinstance(port.default, bool):
             # YAML's `no` becomes the text "False".
             fix = subject.in_quotes(port.default, *keys) if port.type == "string" else "write a number"
             found = f"default {port.default!r} of type {port.type}"
@@ -179,15 +181,6 @@ def _parses(value: Any, kind: str) -> bool:
     except (TypeError, ValueError):
         return False
     return math.isfinite(number) and (kind == "number" or number.is_integer())
-
-
-def _fits(value: Any, kind: str) -> bool:
-    if value is None or isinstance(value, bool):
-        return value is None
-    if kind == "integer" and isinstance(value, float):
-        # The SDK stores an integer's bounds as floats.
-        return value.is_integer()
-    return isinstance(value, _PYTHON[kind]) and not (isinstance(value, float) and math.isnan(value))
 
 
 def _outside(port: Port) -> str:

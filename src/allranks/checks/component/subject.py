@@ -41,6 +41,7 @@ class Subject:
     variables:     names of its environment variables
     uses:          uses of ports in a YAML file
     entries:       Python files that the command starts
+    local_paths:   its code and additional includes as written, with their keys
     needs_command: whether its type has a command, and it is not a function
     needs_environment: whether its type runs in an environment: command and parallel components
     place:         returns the file and line of a key: place("inputs", "lr", "default")
@@ -65,11 +66,16 @@ class Subject:
     variables: tuple[str, ...] = ()
     uses: tuple[Use, ...] = ()
     entries: tuple[Path, ...] = ()
-    is_pipeline: bool = False
+    type: str = "command"
+    local_paths: tuple[tuple[tuple[str, ...], str], ...] = ()
     needs_command: bool = False
     needs_environment: bool = True
     unquoted: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[Problem, ...] = ()
+
+    @property
+    def is_pipeline(self) -> bool:
+        return self.type == "pipeline"
 
     def report(self, code: str, keys: tuple[str, ...], found: str, expected: str, fix: str = "") -> Problem:
         """Return a finding of a rule at a key. fix: by default the rule's"""
@@ -101,11 +107,13 @@ def read_yaml(path: Path) -> Subject:
     inner = _mapping(document.get("task"))
     settings = {**inner, **document}
     command = str(settings.get("command") or "")
+    type_ = "pipeline" if "jobs" in document else str(document.get("type") or "command")
     code = settings.get("code")
-    folder = path.parent / code if isinstance(code, str) and "://" not in code and ":" not in code else path.parent
+    code = code if isinstance(code, str) and ":" not in code else ""
     listed = settings.get("additional_includes")
-    listed = listed if isinstance(listed, list) else ()
-    includes = [path.parent / include for include in listed if isinstance(include, str)]
+    keyed = enumerate(listed if isinstance(listed, list) else ())
+    included = {str(number): include for number, include in keyed if isinstance(include, str)}
+    paths = [(("additional_includes", number), include) for number, include in included.items()]
     deterministic = document.get("is_deterministic")
     return Subject(
         path=path,
@@ -118,16 +126,17 @@ def read_yaml(path: Path) -> Subject:
         inputs=tuple(port_specs(document.get("inputs"))),
         outputs=tuple(port_specs(document.get("outputs"))),
         environment=_inline_environment(settings.get("environment"), path.parent),
-        place=lambda *keys: at(path, *(("task", *keys) if keys and keys[0] in inner else keys)),
+        place=lambda *keys: at(path, *(("task", *keys) if {*keys[:1]} <= {*inner} - {*document} else keys)),
         command=command,
-        needs_command=document.get("type", "command") == "command",
-        needs_environment=document.get("type", "command") in ("command", "parallel"),
+        type=type_,
+        local_paths=((("code",), code), *paths),
+        needs_command=type_ == "command",
+        needs_environment=type_ in ("command", "parallel"),
         distribution=_mapping(document.get("distribution")),
         resources=_mapping(document.get("resources")),
         variables=tuple(map(str, _mapping(settings.get("environment_variables")))),
         uses=tuple(_uses_in_yaml(document, path)),
-        entries=tuple(_entries(command, folder, includes)),
-        is_pipeline=document.get("type") == "pipeline" or "jobs" in document,
+        entries=tuple(_entries(command, path.parent / code, [path.parent / each for each in included.values()])),
         unquoted=text.unquoted,
         warnings=text.warnings,
     )
