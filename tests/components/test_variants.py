@@ -68,7 +68,7 @@ def test_a_variant_is_the_spec_with_what_differs(tmp_path: Path) -> None:
     assert spec["additional_includes"] == ["../../other/words.py", "../own.py", "../greet_twice"]
     assert spec["environment"] == base["environment"].replace("file:", "file:../")
     assert spec["distribution"] == {"type": "mpi"}
-    assert list(spec["inputs"]) == ["people", "names", "times", "tone", "loud", "pause"]
+    assert list(spec["inputs"]) == ["people", "times", "tone", "loud", "pause", "names"]
     assert spec["inputs"]["tone"] == {**base["inputs"]["tone"], "enum": ["warm", "cool", "none"], "default": "none"}
     assert "style" not in spec["command"]
     added = "--pause ${{inputs.pause}} --names ${{inputs.names}}"

@@ -84,11 +84,3 @@ def port_specs(section: Any) -> Iterator[Port]:
             maximum=port.get("max"),
             enum=enum if isinstance(enum := port.get("enum"), list) else None,
         )
-
-
-def rank(port: Port) -> int:
-    """Return the position of an input's group: required data, optional data, parameters without a default, other
-    parameters. The designer draws data on the card's edge and parameters as a form, in this order."""
-    if port.type in DATA:
-        return 1 if port.optional else 0
-    return 2 if not port.optional and port.default is None else 3

@@ -15,7 +15,6 @@ from typing import Any
 
 import yaml
 
-from allranks.catalog.declared_ports import port_specs, rank
 from allranks.errors import InputError, Problem
 from allranks.sdk.spec_files import files_below
 from allranks.sdk.yaml_lines import at, read_mapping
@@ -128,10 +127,6 @@ def _variant(file: Path, key: str, patch: Mapping[str, Any], base: Mapping[str, 
     environment = spec.get("environment")
     if isinstance(environment, str) and environment.startswith("file:"):
         spec["environment"] = f"file:{_from_below(environment.removeprefix('file:'))}"
-    if isinstance(inputs := spec.get("inputs"), dict):
-        # Move the inputs that the patch adds to their place in the order that the designer needs.
-        ports = {port.name: port for port in port_specs(inputs)}
-        spec["inputs"] = dict(sorted(inputs.items(), key=lambda item: rank(ports[str(item[0])])))
     return spec
 
 
