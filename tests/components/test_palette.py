@@ -90,6 +90,15 @@ def test_ports_are_drawn_on_the_card_and_optional_ones_are_told_apart() -> None:
     ]
 
 
+def test_the_form_has_the_parts_of_the_studio_s_pane_with_the_inputs_in_the_order_of_the_spec() -> None:
+    mpi = info(inputs=PORTS[::-1], outputs=(Port("out", "uri_file"),), distribution="mpi", deterministic=False)
+    names = re.findall(r'<legend>([\w ]+)|class="name"[^>]*>(?:<i [^>]*></i>)?([\w ]+)', palette([mpi]))
+    assert [legend or name.strip() for legend, name in names] == [
+        "Inputs", "word", "loud", "tone", "rate", "times", "more", "data", "Outputs", "out", "Run settings",
+        "Environment", "Compute", "Distribution", "Processes per instance", "Instances", "Reuse",
+    ]  # fmt: skip
+
+
 def test_components_are_grouped_by_their_tag() -> None:
     found = groups([info("b", tags={"task": "own-script"}), info("a", tags={"task": "own-script"}),
                     info("c", tags={"category": "data"}), info("d", tags={})])  # fmt: skip

@@ -26,9 +26,7 @@ def groups(components: Sequence[ComponentInfo]) -> dict[str, list[ComponentInfo]
 def palette(components: Sequence[ComponentInfo]) -> str:
     """Return the page as text. The same components give the same page."""
     environment = html_page.templates("allranks.catalog")
-    environment.globals.update(
-        layout=layout, bounds=bounds, definition=definition, shown=shown, DATA=DATA, GROUPS=GROUPS
-    )
+    environment.globals.update(bounds=bounds, definition=definition, shown=shown, DATA=DATA, GROUPS=GROUPS)
     return html_page.render(
         environment,
         "palette.html",
