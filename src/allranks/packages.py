@@ -25,6 +25,7 @@ class KnownCommand(NamedTuple):
 
 KNOWN = {
     "debug": KnownCommand("lab", "Run", "Run a step, and what it needs, with a debugger in one of its ranks or all."),
+    "mcp": KnownCommand("mcp", "Author", "Serve a project to coding agents, by the Model Context Protocol."),
     "migrate": KnownCommand(
         "migrate",
         "Author",

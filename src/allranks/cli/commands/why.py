@@ -15,7 +15,7 @@ from allranks.cli.options import FolderOption, JsonOption, StepArgument, option
 from allranks.cli.views.summary import explained
 from allranks.errors import InputError, Problem, Rule, did_you_mean
 from allranks.history.nested import records_at
-from allranks.history.records import Status, Verdict
+from allranks.history.records import RunRecord, Status, Verdict
 from allranks.plan.walk import LEFT_OUT
 from allranks.verdict.folder import verdicts
 
@@ -93,6 +93,11 @@ def _of_run(folder: Path | None, identity: str, step: str | None) -> tuple[Seque
             raise
         found, expected = "no run and no code has this name", "a run, or the code or rule in a message"
         raise InputError(Problem(identity, found, expected, f"{near} List all codes: allranks why --codes")) from None
+    return failures(record, step), [note for note in record.notes if note.startswith(LEFT_OUT)]
+
+
+def failures(record: RunRecord, step: str | None) -> Sequence[Verdict]:
+    """Return the verdicts of a run, or of a step and the steps inside it. Raise InputError if none has failed."""
     steps = record.steps if step is None else records_at(record, step)
     verdicts = [each.verdict for each in steps if each.verdict is not None]
     if not verdicts:
@@ -102,7 +107,7 @@ def _of_run(folder: Path | None, identity: str, step: str | None) -> tuple[Seque
             raise InputError(Problem(where, "no step has failed: its engine died or was killed", "a failed step", fix))
         text = "; ".join(("it has not failed", *(f"{each.name}: {each.straggler}" for each in steps if each.straggler)))
         raise InputError(Problem(where, text, "a failed step", f"see: allranks show {record.id}"))
-    return verdicts, [note for note in record.notes if note.startswith(LEFT_OUT)]
+    return verdicts
 
 
 def first_sentence(text: str) -> str:

@@ -1,0 +1,107 @@
+"""The server: the tools with their schemas, over standard input and output or HTTP."""
+
+import functools
+import secrets
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+import uvicorn
+from mcp.server.auth.provider import AccessToken
+from mcp.server.auth.settings import AuthSettings
+from mcp.server.mcpserver import MCPServer
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp.types import CallToolResult, ContentBlock, TextContent, ToolAnnotations
+from pydantic import AnyHttpUrl
+from pydantic_core import to_json
+
+from allranks.contract.report import truncated
+from allranks.errors import InputError, Problem
+from allranks.secrets import redact
+from allranks.version import __version__
+from allranks_mcp.tools import Tools
+
+_INSTRUCTIONS = """Check a pipeline after each change. If a run has failed, ask why first, then read its logs. explain
+says what a code or a rule in a message means."""
+
+_LONGEST = 2000
+"""Maximum characters of a text in a result. A longer one loses its middle."""
+
+
+def serve(tools: Tools, port: int | None) -> None:
+    """Serve the tools until the client or a signal ends it.
+
+    port: of HTTP on 127.0.0.1; None: standard input and output
+
+    Raise InputError if the port is taken.
+    """
+    if port is None:
+        make_server(tools).run()
+        return
+    try:
+        listener = socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        raise InputError(Problem(f"--http {port}", str(error.strerror), "a free port", "0 chooses one")) from None
+    token, port = secrets.token_urlsafe(32), listener.getsockname()[1]
+    hosts = [f"127.0.0.1:{port}", f"localhost:{port}"]
+    # The page of another site in a browser must not reach the server, under any name of this machine.
+    security = TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts])
+    auth = AuthSettings(issuer_url=AnyHttpUrl(f"http://{hosts[0]}"), resource_server_url=None)
+    app = make_server(tools, auth=auth, token_verifier=_Token(token)).streamable_http_app(transport_security=security)
+    print(f"http://{hosts[0]}/mcp\nAuthorization: Bearer {token}", file=sys.stderr, flush=True)
+    uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])
+
+
+class _Token:
+    """The only token that is accepted."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        is_ours = secrets.compare_digest(token.encode(), self._token.encode())
+        return AccessToken(token=token, client_id="agent", scopes=[]) if is_ours else None
+
+
+def make_server(tools: Tools, **settings: Any) -> MCPServer[Any]:
+    """Return the server of the tools. settings: of MCPServer, for HTTP"""
+    server: MCPServer[Any] = MCPServer(
+        "allranks", instructions=_INSTRUCTIONS, version=__version__, log_level="WARNING", **settings
+    )
+    for function in (tools.check, tools.plan, tools.run, tools.runs, tools.why, tools.explain, tools.logs, tools.diff):
+        hints = ToolAnnotations(read_only_hint=function != tools.run, destructive_hint=False)
+        server.add_tool(_answering(function), annotations=hints)
+    return server
+
+
+def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a tool whose result is short and without secrets, and whose error is a message for the model."""
+
+    @functools.wraps(function)  # the SDK makes the schemas from the signature
+    def answer(**arguments: Any) -> CallToolResult:
+        try:
+            result = _shown(function(**arguments))
+        except InputError as error:
+            return CallToolResult(content=[_text(redact(str(error)))], is_error=True)
+        # The SDK's own text is indented, which takes a third more.
+        content = [_text(result if isinstance(result, str) else to_json(result).decode())]
+        structured = result if isinstance(result, dict) else {"result": result}
+        return CallToolResult(content=content, structured_content=structured)
+
+    return answer
+
+
+def _text(text: str) -> ContentBlock:
+    return TextContent(type="text", text=text)
+
+
+def _shown(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return _shown(asdict(value))
+    if isinstance(value, dict):
+        return {name: _shown(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return list(map(_shown, value))
+    return truncated(redact(value), _LONGEST) if isinstance(value, str) else value
