@@ -5,14 +5,12 @@ python tools/make_cli.py
 
 import inspect
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from typer.core import TyperGroup
-from typer.main import get_command
 
-from allranks.cli.main import app
+from allranks.cli.agent_files import all_commands
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "cli.md"
 
@@ -31,21 +29,10 @@ was started; 130 stopped with Ctrl-C.
 
 def page() -> str:
     """Return the whole page."""
-    root = get_command(app)
-    commands = list(_commands(root, root.context_class(root, info_name="allranks")))
+    commands = list(all_commands())
     rows = [(f"[`{name}`](#{_anchor(name)})", command.help.splitlines()[0]) for name, command, _ in commands]
     sections = [_section(*each) for each in commands]
     return "\n".join([HEAD, *_table(("command", ""), rows), "", "\n".join(sections)])
-
-
-def _commands(group: Any, context: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield each command below a group with its name and its context, in the order of the help."""
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        own = command.context_class(command, info_name=name, parent=context)
-        yield own.command_path, command, own
-        if isinstance(command, TyperGroup):
-            yield from _commands(command, own)
 
 
 def _section(name: str, command: Any, context: Any) -> str:

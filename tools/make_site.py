@@ -3,7 +3,8 @@
 python tools/make_site.py [FOLDER]
 
 docs/README.md is the first page, and its links are the navigation. Links to files that are no pages lead to the
-repository, and links to the site's address to its pages. Notebooks are executed, and shown with what they print.
+repository, and links to the site's address to its pages. Notebooks are executed, and shown with what they print. For
+language models, llms.txt lists all pages as Markdown, each of which is on the site too (https://llmstxt.org).
 """
 
 import json
@@ -58,6 +59,19 @@ def navigation(known: dict[str, str]) -> list[dict[str, object]]:
         elif entry := _ENTRY.match(line):
             group.append({entry[1]: known[_page_of(entry[2], INDEX, known)]})
     return root
+
+
+def llms_txt(known: dict[str, str]) -> str:
+    """Return the list of all pages for language models: the parts, links and notes of docs/README.md."""
+    settings = tomllib.loads(SETTINGS)["project"]
+    lines = [f"# {settings['site_name']}", "", f"> {settings['site_description']}"]
+    for line in (ROOT / INDEX).read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            lines += ["", line, ""]
+        elif entry := _ENTRY.match(line):
+            note = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", line.split(" | ")[1].strip(" |"))
+            lines.append(f"- [{entry[1]}]({ADDRESS}{known[_page_of(entry[2], INDEX, known)]}): {note}")
+    return "\n".join([*lines, ""])
 
 
 def _page_of(target: str, page: str, known: dict[str, str]) -> str:
@@ -178,6 +192,10 @@ def main(folder: Path) -> str | None:
     except RuntimeError as error:
         return f"The site was not built: {error}"
     amend(folder / "site")
+    known = pages()
+    for path in known.values():
+        shutil.copy(folder / "pages" / path, folder / "site" / path)
+    (folder / "site/llms.txt").write_text(llms_txt(known), encoding="utf-8")
     broken = sorted(broken_links(folder / "site"))
     return "\n  ".join(["Links that lead nowhere:", *broken]) if broken else None
 

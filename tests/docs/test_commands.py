@@ -13,7 +13,7 @@ from allranks_command import called, commands
 from documents import FENCE, Shown, accept, broken_links, commands_of, pages
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = (*(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")), *pages())
+DOCUMENTS = (*(ROOT / f"{name}.md" for name in ("README", "AGENTS", "CONTRIBUTING", "CHANGELOG")), *pages())
 RUN_AS_A_WHOLE = {*(ROOT / "docs/tutorials").glob("*.md")}
 RUN_AS_A_WHOLE |= {ROOT / f"docs/how-to/{name}.md" for name in ("local-client", "migrate-from-v1")}
 """Documents whose commands depend on the ones before them. They have tests of their own."""

@@ -39,6 +39,12 @@ def test_every_page_is_in_the_index_once() -> None:
     assert sorted(map(str, listed(make_site.navigation(known)))) == sorted(known.values())
 
 
+def test_language_models_find_every_page_once() -> None:
+    known = make_site.pages()
+    links = re.findall(r"^- \[.+?\]\((\S+)\): \S", make_site.llms_txt(known), re.MULTILINE)
+    assert sorted(links) == sorted(f"{ADDRESS}{path}" for file, path in known.items() if file != make_site.INDEX)
+
+
 @pytest.mark.parametrize(
     ("link", "expected"),
     [
@@ -122,6 +128,13 @@ def test_notebooks_are_shown_with_what_they_print(site: Path) -> None:
     text = (site / "notebooks/own-script/index.html").read_text(encoding="utf-8")
     assert "ZeroDivisionError: division by zero (train.py:" in text
     assert "/tmp/" not in text
+
+
+@pytest.mark.recipe
+@pytest.mark.xdist_group("chromium")
+def test_every_page_is_there_as_markdown_too(site: Path) -> None:
+    assert (site / "llms.txt").is_file()
+    assert [path for path in make_site.pages().values() if not (site / path).is_file()] == []
 
 
 @pytest.mark.recipe
