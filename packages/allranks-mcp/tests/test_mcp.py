@@ -15,6 +15,7 @@ import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from allranks.cli.commands.why import explanations
 from allranks.history import locks, stored
 from allranks.history.records import Status, Verdict
 from allranks.history.store import Store
@@ -74,7 +75,7 @@ def test_a_session_over_standard_input_and_output(project: Path) -> None:
         assert (ran["status"], ran["steps"]) == ("Failed", {"job": "Failed"})
         (why,) = (await client.call_tool("why", {"run": ran["run"]})).structured_content["result"]
         assert (why["exit_code"], why["tail"][-1]) == (3, "no such column: age")
-        logs = await client.call_tool("logs", {"lines": 1, "first_line": 1})
+        logs = await client.call_tool("logs", {"lines": 1, "first": 1})
         assert logs.structured_content["lines"] == [f"loading with token={'*' * len(TOKEN)}"]
         going = await client.call_tool("run", {"file": "long.yml", "wait": 0})
         assert going.structured_content["status"] != "Failed"
@@ -142,11 +143,11 @@ def test_what_is_recorded(project: Path) -> None:
         (why,) = (await client.call_tool("why", {})).structured_content["result"]
         assert (why["reason"], why["code"]) == ("ValueError: no access with ***", "missing-package")
         page = (await client.call_tool("logs", {"lines": 2})).structured_content
-        assert page == {"run": "calm_otter", "first_line": 299, "total_lines": 300, "lines": ["299%", "300%"]}
-        page = (await client.call_tool("logs", {"lines": 1000, "first_line": 2})).structured_content
+        assert page == {"run": "calm_otter", "first": 299, "total": 300, "lines": ["299%", "300%"]}
+        page = (await client.call_tool("logs", {"lines": 1000, "first": 2})).structured_content
         assert (page["lines"][0], len(page["lines"])) == ("2%", 200)
         assert "there is no such step" in text(await client.call_tool("logs", {"step": "evaluate"}))
-        assert "missing-package" in text(await client.call_tool("explain", {}))
+        assert text(await client.call_tool("explain", {})).split(", ") == list(explanations())
 
     session(tools(project), talk)
 

@@ -13,10 +13,7 @@ def mcp(
     project: Annotated[Path, argument("DIR", "Folder of the project. Default: the current one.")] = Path(),
     allow_run: Annotated[bool, option("--allow-run", "Let the agent run pipelines on this machine.")] = False,
     http: Annotated[
-        int | None,
-        option(
-            "--http", "Serve HTTP on this port of 127.0.0.1, with a token; 0: a free port.", "PORT", max=65535, min=0
-        ),
+        int | None, option("--http", "Serve HTTP on this port of 127.0.0.1, with a token.", "PORT", min=0, max=65535)
     ] = None,
     folder: FolderOption = None,
 ) -> None:

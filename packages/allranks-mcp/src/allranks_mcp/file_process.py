@@ -9,7 +9,6 @@ The process reads the function and its arguments from standard input, and writes
 import json
 import os
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -46,9 +45,7 @@ def plan(file: str, inputs: dict[str, Any]) -> dict[str, Any]:
         PlannedStep(
             path,
             getattr(node, "component", "") or node.kind,
-            step_layout(node) if isinstance(node, Step) else "",
-            str(node.environment) if isinstance(node, Step) else "",
-            node.command if isinstance(node, Step) else "",
+            *((step_layout(node), str(node.environment), node.command) if isinstance(node, Step) else ("", "", "")),
             tuple(around.needs(node)),
             {port.name: expression(port.value) for port in node.inputs},
             tuple(port.name for port in node.outputs),
@@ -69,16 +66,13 @@ def read(file: str, inputs: dict[str, Any], folder: str) -> dict[str, Any]:
     return {"plan": codec.dumps(plan), "options": options, "warnings": list(map(str, found))}
 
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {"check": check, "plan": plan, "read": read}
-
-
 def main() -> None:
     """Answer one request."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what the file prints is not an answer
     name, *arguments = json.loads(sys.stdin.readline())
     try:
-        answer: dict[str, Any] = {"result": _FUNCTIONS[name](*arguments)}
+        answer: dict[str, Any] = {"result": globals()[name](*arguments)}
     except InputError as error:
         answer = {"problems": [asdict(problem) for problem in error.problems]}
     with answers:

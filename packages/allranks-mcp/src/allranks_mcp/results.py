@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from allranks.differences import Difference
 from allranks.errors import Problem
 
 MOST = 30
@@ -61,20 +60,9 @@ class RunResult:
 
 @dataclass(frozen=True)
 class LogPage:
-    """first_line: the number of the first of these lines, from 1, of total_lines"""
+    """first: the number of the first of these lines, from 1. total: the number of all"""
 
     run: str
-    first_line: int
-    total_lines: int
-    lines: Sequence[str]
-
-
-@dataclass(frozen=True)
-class DiffResult:
-    """causes: what the results depend on. Both are cut; total: the number of all differences"""
-
-    before: str
-    after: str
-    causes: Sequence[Difference]
-    results: Sequence[Difference]
+    first: int
     total: int
+    lines: Sequence[str]

@@ -2,11 +2,12 @@
 
 import functools
 import secrets
+import signal
 import socket
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, is_dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import uvicorn
 from mcp.server.auth.provider import AccessToken
@@ -19,14 +20,15 @@ from pydantic_core import to_json
 
 from allranks.contract.report import truncated
 from allranks.errors import InputError, Problem
+from allranks.local.stop_signals import STOPS
 from allranks.secrets import redact
 from allranks.version import __version__
 from allranks_mcp.tools import Tools
 
-_INSTRUCTIONS = """Check a pipeline after each change. If a run has failed, ask why first, then read its logs. explain
+_HINT = """Check a pipeline after each change. If a run has failed, ask why first, then read its logs. explain
 says what a code or a rule in a message means."""
 
-_LONGEST = 2000
+_LONGEST = 4000
 """Maximum characters of a text in a result. A longer one loses its middle."""
 
 
@@ -38,6 +40,8 @@ def serve(tools: Tools, port: int | None) -> None:
     Raise InputError if the port is taken.
     """
     if port is None:
+        for number in STOPS:  # the SDK would first wait for a line
+            signal.signal(number, signal.SIG_DFL)
         make_server(tools).run()
         return
     try:
@@ -54,21 +58,20 @@ def serve(tools: Tools, port: int | None) -> None:
     uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])
 
 
-class _Token:
+class _Token(NamedTuple):
     """The only token that is accepted."""
 
-    def __init__(self, token: str) -> None:
-        self._token = token
+    token: str
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        is_ours = secrets.compare_digest(token.encode(), self._token.encode())
+        is_ours = secrets.compare_digest(token.encode(), self.token.encode())
         return AccessToken(token=token, client_id="agent", scopes=[]) if is_ours else None
 
 
 def make_server(tools: Tools, **settings: Any) -> MCPServer[Any]:
     """Return the server of the tools. settings: of MCPServer, for HTTP"""
     server: MCPServer[Any] = MCPServer(
-        "allranks", instructions=_INSTRUCTIONS, version=__version__, log_level="WARNING", **settings
+        "allranks", instructions=_HINT, version=__version__, log_level="WARNING", **settings
     )
     for function in (tools.check, tools.plan, tools.run, tools.runs, tools.why, tools.explain, tools.logs, tools.diff):
         hints = ToolAnnotations(read_only_hint=function != tools.run, destructive_hint=False)
@@ -84,7 +87,7 @@ def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             result = _shown(function(**arguments))
         except InputError as error:
-            return CallToolResult(content=[_text(redact(str(error)))], is_error=True)
+            return CallToolResult(content=[_text(_shown(str(error)))], is_error=True)
         # The SDK's own text is indented, which takes a third more.
         content = [_text(result if isinstance(result, str) else to_json(result).decode())]
         structured = result if isinstance(result, dict) else {"result": result}

@@ -6,15 +6,17 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from cattrs import structure
 
-from allranks import differences
 from allranks.api.engine_process import EngineProcess, start
 from allranks.cli.commands import why as why_command
+from allranks.contract.report import truncated
+from allranks.differences import Comparison, compare, previous, side
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.history import stored
 from allranks.history.log_reader import print_logs
@@ -24,7 +26,7 @@ from allranks.plan import codec
 from allranks.text import when
 from allranks.verdict.folder import verdicts
 from allranks.workspace import Workspace
-from allranks_mcp.results import MOST, CheckResult, DiffResult, LogPage, PlanResult, RunResult
+from allranks_mcp.results import MOST, CheckResult, LogPage, PlanResult, RunResult
 
 Inputs = dict[str, str | int | float | bool]
 
@@ -100,40 +102,33 @@ class Tools:
         return known[code] if code else ", ".join(known)
 
     def logs(
-        self,
-        run: str = "latest",
-        step: str | None = None,
-        rank: int | None = None,
-        first_line: int = 0,
-        lines: int = 50,
+        self, run: str = "latest", step: str | None = None, rank: int | None = None, first: int = 0, lines: int = 50
     ) -> LogPage:
         """Return a page of what the ranks of a run printed; by default its last lines.
 
-        run: as for runs. step: path of a step or of a group. first_line: of the page, from 1. lines: at most 200.
+        run: as for runs. step: path of a step or of a group. first: number of the page's first line, from 1. lines: at
+        most 200.
         """
         record, most = stored.run(self._workspace, run), min(max(lines, 1), 200)
         with tempfile.TemporaryFile() as file:  # the logs may be larger than memory
             print_logs(record, step, rank, file)
             file.seek(0)
             total = sum(1 for _ in file)
-            begin = first_line if first_line > 0 else max(0, total - most) + 1
+            begin = first if first > 0 else max(0, total - most) + 1
             file.seek(0)
-            page = [
-                line.decode("utf-8", "replace").rstrip("\r\n") for line in islice(file, begin - 1, begin - 1 + most)
-            ]
-        return LogPage(record.id, begin, total, [line.rpartition("\r")[2] for line in page])
+            page = [line.rstrip(b"\r\n").rpartition(b"\r")[2] for line in islice(file, begin - 1, begin - 1 + most)]
+        return LogPage(record.id, begin, total, [truncated(line.decode("utf-8", "replace"), 500) for line in page])
 
-    def diff(self, before: str = "latest", after: str = "") -> DiffResult:
-        """Compare two runs: what their steps depend on (code, inputs, packages), and their results.
+    def diff(self, before: str = "latest", after: str = "") -> Comparison:
+        """Compare two runs: what their steps depend on (code, inputs, packages), and their results; 30 of each at most.
 
         A single run is compared with the one before it of the same pipeline. before, after: as for runs.
         """
         runs = [stored.run(self._workspace, before)]
-        other = stored.run(self._workspace, after or differences.previous(self._workspace, runs[0]))
+        other = stored.run(self._workspace, after or previous(self._workspace, runs[0]))
         runs.insert(1 if after else 0, other)
-        found = differences.compare(*(differences.side(self._workspace, run) for run in runs))
-        total = len(found.causes) + len(found.results)
-        return DiffResult(found.before, found.after, found.causes[:MOST], found.results[:MOST], total)
+        found = compare(*(side(self._workspace, run) for run in runs))
+        return replace(found, causes=found.causes[:MOST], results=found.results[:MOST])
 
     def _in_new_process(self, function: str, file: str, inputs: Mapping[str, Any] | None, *more: Any) -> Any:
         """Return the result of a function of `file_process`. Raise InputError as it does, or if the process fails."""
