@@ -44,22 +44,12 @@ def _index() -> str:
     known = (rule for about in ("component", "plan", "environment") for rule in Rule.all_about(about))
     rules = {rule.code: f"{rule.what} ({rule.level.value})" for rule in known}
     components = {each.folder: each.summary for each in find_components(shipped_folder() / FOLDER)}
-    lines = [
-        "# allranks",
-        "",
-        "> Runs Azure ML pipelines for distributed training on this machine, and submits them unchanged to Azure ML.",
-    ]
+    lines = ["# allranks", "", "> Runs Azure ML pipelines for distributed training here, and submits them to Azure ML."]
     for title, entries in (
         (f"Commands of version {__version__}. COMMAND --help has the options:", commands),
         ("Rules of `allranks check`. `allranks why RULE` says what to do:", rules),
         ("Components of the library. `allranks components NAME` has the inputs and outputs:", components),
     ):
         lines += ["", title, "", *(f"- `{name}`: {text}" for name, text in entries.items())]
-    lines += [
-        "",
-        "## Documentation",
-        "",
-        "- [Every page, as Markdown](https://allranks.github.io/allranks/llms.txt)",
-        "",
-    ]
+    lines += ["", "## Documentation", "", "- [Pages](https://allranks.github.io/allranks/llms.txt): as Markdown", ""]
     return "\n".join(lines)

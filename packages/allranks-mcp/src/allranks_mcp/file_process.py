@@ -41,17 +41,13 @@ def plan(file: str, inputs: dict[str, Any]) -> dict[str, Any]:
         names = ", ".join(f"{file}:{plan.name}" for plan in found.plans)
         raise InputError(Problem(file, f"it has {len(found.plans)} jobs", "one of them", f"name it: {names}"))
     nodes = list(walk(found.plan.graph))
-    steps = [
-        PlannedStep(
-            path,
-            getattr(node, "component", "") or node.kind,
-            *((step_layout(node), str(node.environment), node.command) if isinstance(node, Step) else ("", "", "")),
-            tuple(around.needs(node)),
-            {port.name: expression(port.value) for port in node.inputs},
-            tuple(port.name for port in node.outputs),
-        )
-        for path, node, around in nodes[:MOST]
-    ]
+    steps = []
+    for path, node, around in nodes[:MOST]:
+        facts = (step_layout(node), str(node.environment), node.command) if isinstance(node, Step) else ("", "", "")
+        values = {port.name: expression(port.value) for port in node.inputs}
+        outputs = [port.name for port in node.outputs]
+        component = getattr(node, "component", "") or node.kind
+        steps.append(PlannedStep(path, component, *facts, [*around.needs(node)], values, outputs))
     values = {port.name: expression(port.value) for port in found.plan.graph.inputs}
     warnings = list(map(str, (*found.machine, *found.warnings)))[:MOST]
     return asdict(PlanResult(found.plan.name, values, steps, len(nodes), warnings))

@@ -6,17 +6,15 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, is_dataclass
 from typing import Any, NamedTuple
 
 import uvicorn
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import MCPServer
-from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import CallToolResult, ContentBlock, TextContent, ToolAnnotations
 from pydantic import AnyHttpUrl
-from pydantic_core import to_json
+from pydantic_core import to_json, to_jsonable_python
 
 from allranks.contract.report import truncated
 from allranks.errors import InputError, Problem
@@ -49,12 +47,11 @@ def serve(tools: Tools, port: int | None) -> None:
     except OSError as error:
         raise InputError(Problem(f"--http {port}", str(error.strerror), "a free port", "0 chooses one")) from None
     token, port = secrets.token_urlsafe(32), listener.getsockname()[1]
-    hosts = [f"127.0.0.1:{port}", f"localhost:{port}"]
-    # The page of another site in a browser must not reach the server, under any name of this machine.
-    security = TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts])
-    auth = AuthSettings(issuer_url=AnyHttpUrl(f"http://{hosts[0]}"), resource_server_url=None)
-    app = make_server(tools, auth=auth, token_verifier=_Token(token)).streamable_http_app(transport_security=security)
-    print(f"http://{hosts[0]}/mcp\nAuthorization: Bearer {token}", file=sys.stderr, flush=True)
+    address = f"http://127.0.0.1:{port}"
+    auth = AuthSettings(issuer_url=AnyHttpUrl(address), resource_server_url=None)
+    # For an address of this machine only, the SDK refuses other Hosts and Origins, such as another site's in a browser.
+    app = make_server(tools, auth=auth, token_verifier=_Token(token)).streamable_http_app(host="127.0.0.1")
+    print(f"{address}/mcp\nAuthorization: Bearer {token}", file=sys.stderr, flush=True)
     uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])
 
 
@@ -85,7 +82,7 @@ def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)  # the SDK makes the schemas from the signature
     def answer(**arguments: Any) -> CallToolResult:
         try:
-            result = _shown(function(**arguments))
+            result = _shown(to_jsonable_python(function(**arguments)))
         except InputError as error:
             return CallToolResult(content=[_text(_shown(str(error)))], is_error=True)
         # The SDK's own text is indented, which takes a third more.
@@ -101,10 +98,8 @@ def _text(text: str) -> ContentBlock:
 
 
 def _shown(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return _shown(asdict(value))
     if isinstance(value, dict):
         return {name: _shown(each) for name, each in value.items()}
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, list):
         return list(map(_shown, value))
     return truncated(redact(value), _LONGEST) if isinstance(value, str) else value

@@ -14,7 +14,7 @@ from typing import Any
 from cattrs import structure
 
 from allranks.api.engine_process import EngineProcess, start
-from allranks.cli.commands import why as why_command
+from allranks.cli.commands.why import explanations, failures
 from allranks.contract.report import truncated
 from allranks.differences import Comparison, compare, previous, side
 from allranks.errors import InputError, Problem, did_you_mean
@@ -89,13 +89,13 @@ class Tools:
         run: as for runs; or a folder in the project with logs that were downloaded from Azure ML. step: its path.
         """
         if "/" not in run and not os.path.isdir(run):
-            return why_command.failures(stored.run(self._workspace, run), step)[:MOST]
+            return failures(stored.run(self._workspace, run), step)[:MOST]
         self._require_inside(run)
         return [verdict for verdict in verdicts(Path(run)) if step in (None, verdict.step)][:MOST]
 
     def explain(self, code: str = "") -> str:
         """Explain the code or the rule in a message, such as missing-package. Without a code, list them."""
-        known = why_command.explanations()
+        known = explanations()
         if code and code not in known:
             fix = did_you_mean(code, known, "explain without a code lists them")
             raise InputError(Problem(code, "no code and no rule has this name", "one from a message", fix))
@@ -135,21 +135,16 @@ class Tools:
         values = [str(value).removeprefix("file://") for value in (inputs or {}).values()]
         paths = [value for value in values if os.path.isabs(value) or os.path.lexists(value)]
         self._require_inside(file, file.rpartition(":")[0] or file, *paths)
-        # -P: no module of the project replaces one of ours.
-        command = [sys.executable, "-P", "-m", "allranks_mcp.file_process"]
+        command = [sys.executable, "-P", "-m", "allranks_mcp.file_process"]  # -P: without modules of the project
         task = json.dumps([function, file, inputs or {}, *more])
         try:
-            done = subprocess.run(
-                command, input=task, capture_output=True, text=True, errors="replace", timeout=PATIENCE
-            )
+            done = subprocess.run(command, input=task, capture_output=True, encoding="utf-8", timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             raise InputError(Problem(file, f"it was not read within {PATIENCE:g} s", "a file that ends")) from None
         if done.returncode or not done.stdout:
             end = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
             last = "\n".join(["", *done.stderr.splitlines()[-5:]])
-            raise InputError(
-                Problem(file, f"the process that read it ended with {end}{last}", "a file that creates a job")
-            )
+            raise InputError(Problem(file, f"the process that read it ended with {end}{last}"))
         answer = json.loads(done.stdout)
         if "problems" in answer:
             raise InputError(*structure(answer["problems"], list[Problem]))
@@ -164,14 +159,7 @@ class Tools:
 
 
 def _result(run: RunRecord, warnings: Sequence[str] = ()) -> RunResult:
-    return RunResult(
-        run.id,
-        run.name,
-        run.status,
-        when(run.created),
-        None if run.ended is None else round(run.ended - run.created, 1),
-        run.results,
-        {step.name: step.status for step in run.steps[:MOST]},
-        f"{run.verdict.step}: {run.verdict.reason}" if run.verdict else "",
-        warnings,
-    )
+    seconds = None if run.ended is None else round(run.ended - run.created, 1)
+    steps = {step.name: str(step.status) for step in run.steps[:MOST]}
+    failure = f"{run.verdict.step}: {run.verdict.reason}" if run.verdict else ""
+    return RunResult(run.id, run.name, run.status, when(run.created), seconds, run.results, steps, failure, warnings)
