@@ -1,13 +1,14 @@
 """The ledger: the schedules and their firings, in one SQLite file.
 
 Every change is one transaction. A firing is claimed, and its schedule's cursor moved past it, before its run starts.
-The run's name consists of the schedule's name and the time, so a firing can be claimed only once."""
+The run's name consists of the schedule's name and the time, so a firing can be claimed only once. What happened is
+written together with the notices about it, which are removed when they have been answered."""
 
 import contextlib
 import fcntl
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from allranks.errors import InputError, Problem
 from allranks.history.database import Database, transaction
 from allranks.history.selection import SCHEDULES
 from allranks.schedules.finding import Schedule
+from allranks.schedules.policy import Policy
 from allranks.schedules.triggers import Trigger, dumps, loads
 from allranks.workspace import Workspace
 
@@ -51,7 +53,7 @@ class SchedulerPaths:
     def created(self) -> list[Schedule]:
         """Return the enabled schedules that `LocalClient` has created."""
         entries = [entry for entry in self.entries().values() if entry.source == CREATED and entry.enabled]
-        return [Schedule(entry.name, entry.name, "", entry.trigger, CREATED) for entry in entries]
+        return [Schedule(entry.name, entry.name, "", entry.trigger, CREATED, policy=entry.policy) for entry in entries]
 
     def entries(self) -> "dict[str, Entry]":
         """Return the schedules of the ledger by name, including those that a command has disabled."""
@@ -106,12 +108,13 @@ class SchedulerPaths:
 
 
 # Times are in UTC, in ISO 8601. active: 1; -1 if a command has disabled it; 0 if no file declares it any more, or
-# LocalClient has disabled it.
+# LocalClient has disabled it. due: when the next retry begins. events: NULL until the end of the run has been judged.
 TABLES = """
 CREATE TABLE schedule (name TEXT PRIMARY KEY, source TEXT NOT NULL, trigger TEXT NOT NULL, plan TEXT NOT NULL, created
-TEXT NOT NULL, cursor TEXT NOT NULL, active INTEGER NOT NULL) STRICT;
+TEXT NOT NULL, cursor TEXT NOT NULL, policy TEXT NOT NULL, content TEXT NOT NULL, active INTEGER NOT NULL) STRICT;
 CREATE TABLE firing (run TEXT PRIMARY KEY, schedule TEXT NOT NULL, at TEXT NOT NULL, status TEXT NOT NULL DEFAULT '',
-reason TEXT NOT NULL DEFAULT '') STRICT;
+reason TEXT NOT NULL DEFAULT '', retries INTEGER NOT NULL DEFAULT 0, due TEXT NOT NULL DEFAULT '', events TEXT) STRICT;
+CREATE TABLE notice (id TEXT PRIMARY KEY, body TEXT NOT NULL, failures INTEGER NOT NULL DEFAULT 0) STRICT;
 """
 
 CREATED = "LocalClient"
@@ -124,6 +127,7 @@ class Entry:
 
     created: the time at which it was first read with this trigger
     cursor:  firings up to this time have been run or skipped
+    content: digest of the data at the last firing, or when it was first read; "" without a data trigger
     last:    the latest firing; None if it has not fired
     """
 
@@ -132,6 +136,8 @@ class Entry:
     trigger: Trigger
     created: datetime
     cursor: datetime
+    policy: Policy = field(default_factory=Policy)
+    content: str = ""
     enabled: bool = True
     last: "Firing | None" = None
 
@@ -140,9 +146,12 @@ class Entry:
 class Firing:
     """One firing and its run.
 
-    run:    the run's name
-    at:     the time of the firing
-    status: the run's; "" for one that has not ended, which the next scheduler resumes
+    run:     the run's name
+    at:      the time of the firing
+    status:  the run's; "" for one that has not ended, which the next scheduler resumes
+    retries: how many times it has been retried
+    due:     when the latest retry begins; None without one
+    events:  the notices about its end, separated by blanks; None until it has been judged
     """
 
     run: str
@@ -150,6 +159,18 @@ class Firing:
     at: datetime
     status: str
     reason: str
+    retries: int = 0
+    due: datetime | None = None
+    events: str | None = None
+
+
+@dataclass(frozen=True)
+class Notice:
+    """An event to send. failures: how many deliveries have failed"""
+
+    id: str
+    body: str
+    failures: int = 0
 
 
 def run_name(schedule: str, at: datetime) -> str:
@@ -166,30 +187,30 @@ class Ledger(Database):
 
     kind = "ledger of schedules"
     tables = TABLES
-    version = 2
+    version = 3
     # A claim is on disk before its run starts, so it is not repeated after a power failure.
     synchronous = "FULL"
 
-    def replace(self, schedules: Iterable[tuple[Schedule, str]], now: datetime) -> None:
+    def replace(self, schedules: Iterable[tuple[Schedule, str, str]], now: datetime) -> None:
         """Replace the active schedules that files declare. A schedule whose trigger has not changed keeps its cursor;
-        all others start now. A disabled one stays disabled. schedules: each with its plan as JSON"""
+        all others start now. A disabled one stays disabled. schedules: each with its plan as JSON and its content"""
         with transaction(self.connection):
             disabled = [(entry.name,) for entry in self.schedules(disabled=True) if not entry.enabled]
             self.connection.execute("UPDATE schedule SET active = 0 WHERE source != ? AND active = 1", (CREATED,))
-            for item, plan in schedules:
-                self._put(item, plan, now)
+            for item, plan, content in schedules:
+                self._put(item, plan, content, now)
             self.connection.executemany("UPDATE schedule SET active = -1 WHERE name = ?", disabled)
 
-    def put(self, schedule: Schedule, plan: str | None, now: datetime, *, enabled: bool) -> None:
+    def put(self, schedule: Schedule, plan: str | None, content: str, now: datetime, *, enabled: bool) -> None:
         """Add a schedule, or change it. One that was not enabled starts now. plan: as JSON; None to keep it"""
         with transaction(self.connection):
             self.connection.execute(
                 "UPDATE schedule SET cursor = ? WHERE name = ? AND NOT active", (now.isoformat(), schedule.name)
             )
-            self._put(schedule, self.plan(schedule.name) if plan is None else plan, now)
+            self._put(schedule, self.plan(schedule.name) if plan is None else plan, content, now)
             self.connection.execute("UPDATE schedule SET active = ? WHERE name = ?", (enabled, schedule.name))
 
-    def _put(self, item: Schedule, plan: str, now: datetime) -> None:
+    def _put(self, item: Schedule, plan: str, content: str, now: datetime) -> None:
         second, trigger = now.replace(microsecond=0), dumps(item.trigger)
         existing = self.connection.execute(
             "SELECT created, cursor FROM schedule WHERE name = ? AND trigger = ?", (item.name, trigger)
@@ -197,8 +218,8 @@ class Ledger(Database):
         # One microsecond earlier, because a recurrence without a start fires at its creation, which is a full second.
         created, cursor = existing or (second.isoformat(), (second - timedelta(microseconds=1)).isoformat())
         self.connection.execute(
-            "INSERT OR REPLACE INTO schedule VALUES (?, ?, ?, ?, ?, ?, 1)",
-            (item.name, item.where, trigger, plan, created, cursor),
+            "INSERT OR REPLACE INTO schedule VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)",
+            (item.name, item.where, trigger, plan, created, cursor, item.policy.dumps(), content),
         )
 
     def switch(self, schedule: str, now: datetime, *, on: bool) -> None:
@@ -211,13 +232,15 @@ class Ledger(Database):
     def schedules(self, *, disabled: bool = False) -> list[Entry]:
         """Return the active schedules by name. disabled: also those that a command has disabled"""
         rows = self.connection.execute(
-            "SELECT name, source, trigger, created, cursor, active FROM schedule WHERE active ORDER BY name"
+            "SELECT name, source, trigger, created, cursor, policy, content, active FROM schedule WHERE active"
+            " ORDER BY name"
         ).fetchall()
         return [
-            Entry(name, source, loads(trigger), *_moments(created, cursor), active > 0, self._last(name))
-            for name, source, trigger, created, cursor, active in rows
+            Entry(name, source, loads(trigger), *_moments(created, cursor), Policy.loads(policy), content, active > 0,
+                  self._last(name))
+            for name, source, trigger, created, cursor, policy, content, active in rows
             if disabled or active > 0
-        ]
+        ]  # fmt: skip
 
     def _last(self, schedule: str) -> Firing | None:
         return next(self._firings("WHERE schedule = ? ORDER BY at DESC LIMIT 1", schedule), None)
@@ -226,10 +249,21 @@ class Ledger(Database):
         (plan,) = self.connection.execute("SELECT plan FROM schedule WHERE name = ?", (schedule,)).fetchone()
         return str(plan)
 
-    def claim(self, schedule: str, at: datetime) -> Firing | None:
-        """Claim a firing, and move the schedule's cursor to it. Return None if it was already claimed."""
+    def policy(self, schedule: str) -> Policy:
+        row = self.connection.execute("SELECT policy FROM schedule WHERE name = ?", (schedule,)).fetchone()
+        return Policy.loads(row[0])
+
+    def claim(self, schedule: str, at: datetime, notices: Iterable[Notice] = (), content: str = "") -> Firing | None:
+        """Claim a firing, and move the schedule's cursor to it. Return None if it was already claimed.
+
+        notices: about the firings that were missed before it
+        content: digest of the data that it runs on
+        """
         with transaction(self.connection):
-            self.connection.execute("UPDATE schedule SET cursor = ? WHERE name = ?", (at.isoformat(), schedule))
+            self.connection.execute(
+                "UPDATE schedule SET cursor = ?, content = ? WHERE name = ?", (at.isoformat(), content, schedule)
+            )
+            self._add_notices(notices)
             return self.add(schedule, at)
 
     def add(self, schedule: str, at: datetime) -> Firing | None:
@@ -246,15 +280,59 @@ class Ledger(Database):
             return firing
         raise KeyError(run)
 
+    def firings(self, schedule: str) -> list[Firing]:
+        """Return all firings of a schedule, the latest first."""
+        return list(self._firings("WHERE schedule = ? ORDER BY at DESC", schedule))
+
     def open(self) -> list[Firing]:
-        """Return the firings whose runs have not ended, the earliest first."""
+        """Return the firings whose runs have not ended, the earliest first. Some of them may wait for a retry."""
         return list(self._firings("WHERE status = '' ORDER BY at, run"))
 
     def end(self, run: str, status: str, reason: str) -> None:
         """Record the end of a run."""
         self.connection.execute("UPDATE firing SET status = ?, reason = ? WHERE run = ?", (status, reason, run))
 
+    def ended(self) -> list[Firing]:
+        """Return the firings whose runs have ended and have not been judged, the earliest first."""
+        return list(self._firings("WHERE status != '' AND events IS NULL ORDER BY at, run"))
+
+    def retry(self, run: str, due: datetime) -> None:
+        """Reopen a firing, whose run resumes at a time."""
+        change = "UPDATE firing SET status = '', reason = '', retries = retries + 1, due = ? WHERE run = ?"
+        self.connection.execute(change, (due.isoformat(), run))
+
+    def events_before(self, firing: Firing) -> str:
+        """Return the events of the last judged firing of the schedule before this one, without canceled ones."""
+        condition = "WHERE schedule = ? AND at < ? AND events IS NOT NULL AND status != 'Canceled' ORDER BY at DESC"
+        before = next(self._firings(f"{condition} LIMIT 1", firing.schedule, firing.at.isoformat()), None)
+        return (before and before.events) or ""
+
+    def judge(self, run: str, events: Iterable[str], notices: Iterable[Notice] = ()) -> None:
+        """Record the events of an ended firing, with the notices about them."""
+        with transaction(self.connection):
+            self.connection.execute("UPDATE firing SET events = ? WHERE run = ?", (" ".join(events), run))
+            self._add_notices(notices)
+
+    def notices(self) -> list[Notice]:
+        """Return the notices that have not been answered, the earliest first."""
+        rows = self.connection.execute("SELECT id, body, failures FROM notice ORDER BY rowid").fetchall()
+        return [Notice(*row) for row in rows]
+
+    def fail(self, notice: str) -> None:
+        """Record that the delivery of a notice has failed."""
+        self.connection.execute("UPDATE notice SET failures = failures + 1 WHERE id = ?", (notice,))
+
+    def remove(self, notice: str) -> None:
+        """Remove a notice, which has been answered or given up."""
+        self.connection.execute("DELETE FROM notice WHERE id = ?", (notice,))
+
+    def _add_notices(self, notices: Iterable[Notice]) -> None:
+        rows = [(notice.id, notice.body) for notice in notices]
+        self.connection.executemany("INSERT OR IGNORE INTO notice (id, body) VALUES (?, ?)", rows)
+
     def _firings(self, condition: str, *values: object) -> Iterator[Firing]:
-        rows = self.connection.execute(f"SELECT run, schedule, at, status, reason FROM firing {condition}", values)
-        for run, schedule, at, status, reason in rows:
-            yield Firing(run, schedule, datetime.fromisoformat(at), status, reason)
+        columns = "run, schedule, at, status, reason, retries, due, events"
+        rows = self.connection.execute(f"SELECT {columns} FROM firing {condition}", values)
+        for run, schedule, at, status, reason, retries, due, events in rows:
+            moment = datetime.fromisoformat(due) if due else None
+            yield Firing(run, schedule, datetime.fromisoformat(at), status, reason, retries, moment, events)

@@ -13,6 +13,7 @@ from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.graph import Plan
 from allranks.plan.reader import pipeline, snapshot
 from allranks.plan.secrets import hidden
+from allranks.scheduler.data_trigger import content_of
 from allranks.scheduler.ledger import Ledger, SchedulerPaths
 from allranks.schedules.finding import Schedule, find_schedules
 from allranks.sdk import session
@@ -30,8 +31,8 @@ def read(paths: SchedulerPaths, target: Path | None) -> None:
         ledger.replace(schedules, datetime.now(UTC))
 
 
-def _read_schedules(paths: SchedulerPaths, target: Path | None, snapshots: Path) -> list[tuple[Schedule, str]]:
-    schedules: list[tuple[Schedule, str]] = []
+def _read_schedules(paths: SchedulerPaths, target: Path | None, snapshots: Path) -> list[tuple[Schedule, str, str]]:
+    schedules: list[tuple[Schedule, str, str]] = []
     secrets_by_schedule: dict[str, Mapping[str, str]] = {}
     problems: list[Problem] = []
     for schedule in find_schedules(target, required=not paths.created()):
@@ -47,12 +48,13 @@ def _read_schedules(paths: SchedulerPaths, target: Path | None, snapshots: Path)
             plan = pipeline.read(job_request(job, schedule.where), snapshots, schedule.where, lookup=lookup)
             requirements.require(plan)
             plan = snapshot.save(plan, paths.workspace.snapshots)
+            content = _content(paths, schedule, plan)
         except InputError as error:
             problems += error.problems
             continue
         masked = hidden(codec.dumps(plan))
         secrets_by_schedule[schedule.name] = masked.values
-        schedules.append((schedule, masked.plan))
+        schedules.append((schedule, masked.plan, content))
     if problems:
         raise InputError.of(problems)
     for name, secrets_of_plan in secrets_by_schedule.items():
@@ -63,11 +65,20 @@ def _read_schedules(paths: SchedulerPaths, target: Path | None, snapshots: Path)
 def put(paths: SchedulerPaths, schedule: Schedule, plan: Plan | None, *, enabled: bool) -> None:
     """Add a schedule that no file declares to the ledger, or change it. plan: None to keep the existing plan"""
     paths.make()
-    masked = hidden(codec.dumps(plan)) if plan else None
+    content, masked = _content(paths, schedule, plan), hidden(codec.dumps(plan)) if plan else None
     if masked:
         _save_secrets(paths, schedule.name, masked.values)
     with Ledger(paths.ledger) as ledger:
-        ledger.put(schedule, masked.plan if masked else None, datetime.now(UTC), enabled=enabled)
+        ledger.put(schedule, masked.plan if masked else None, content, datetime.now(UTC), enabled=enabled)
+
+
+def _content(paths: SchedulerPaths, schedule: Schedule, plan: Plan | None) -> str:
+    """Return the content that a data trigger compares with: that of the last firing, or the present one of a schedule
+    that is new. "" without a data trigger, or without a plan."""
+    on_change, entry = schedule.policy.on_change, paths.entries().get(schedule.name)
+    if not on_change or (entry and entry.policy.on_change == on_change):
+        return entry.content if on_change and entry else ""
+    return content_of(plan, on_change, f"schedule {schedule.name} ({schedule.where})", paths.workspace) if plan else ""
 
 
 def _save_secrets(paths: SchedulerPaths, schedule: str, values: Mapping[str, str]) -> None:

@@ -72,9 +72,11 @@ def run_engine(workspace: Workspace, options: dict[str, Any], plan: str, firing:
         requirements.require(loaded)
         return run(loaded, workspace, engine_options)
     locks.wait(workspace.run_folder(existing[0].id))
-    if stored.run(workspace, existing[0].id).status in (Status.COMPLETED, Status.FAILED):
+    record = stored.run(workspace, existing[0].id)
+    is_earlier = firing.due is not None and (record.ended or 0) < firing.due.timestamp()
+    if record.status is Status.COMPLETED or (record.status is Status.FAILED and not is_earlier):
         # The process was killed before it recorded the result in the ledger.
-        return stored.run(workspace, existing[0].id)
+        return record
     return resume(existing[0].id, workspace, engine_options)
 
 

@@ -8,11 +8,15 @@ between a run's start and the store's update it started the same firing again.
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 
+from allranks.errors import InputError
+from allranks.history.records import Status
+from allranks.scheduler import events
+from allranks.scheduler.events import Event
 from allranks.scheduler.ledger import Entry, Firing, Ledger
 from allranks.scheduler.running import CANCELED
 from allranks.schedules.triggers import firings
@@ -21,6 +25,10 @@ from allranks.verdict import judge
 
 POLL = 0.5
 """Longest wait in seconds, because neither the end of a run nor a change of the machine's clock ends a wait."""
+
+
+_LOOK = timedelta(seconds=30)
+"""Time between two looks at the data of a schedule, unless its shortest interval is shorter."""
 
 
 class Clock:
@@ -37,27 +45,24 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Event:
-    """An event of the scheduler.
+class _Look:
+    """The last look at the data of a schedule. due: the time of the next one"""
 
-    kind:   next, fired, resumed, ended, missed, disabled, stopping, or stopped
-    text:   a sentence for a reader
-    values: the same data for a program
-    """
-
-    kind: str
-    schedule: str
-    text: str
-    values: Mapping[str, object] = field(default_factory=dict)
+    due: datetime
+    content: str | None = None
+    problem: str = ""
 
 
 @dataclass(eq=False)
 class Scheduler:
     """Run the schedules of the ledger until `stop` is called.
 
-    start:  starts the process of a firing's run
-    report: called with each event
-    only:   the names of the schedules to run; empty: all
+    start:    starts the process of a firing's run
+    report:   called with each event
+    only:     the names of the schedules to run; empty: all
+    look:     returns a digest of the data of a schedule with a data trigger; None if it is not known yet
+    judge:    returns the events of an ended firing; takes it and the events of the firing before
+    notifies: whether events are saved as notices
     """
 
     ledger: Ledger
@@ -65,9 +70,13 @@ class Scheduler:
     report: Callable[[Event], None]
     clock: Clock = field(default_factory=Clock)
     only: frozenset[str] = frozenset()
+    look: Callable[[Entry], str | None] = lambda _: None
+    judge: Callable[[Firing, str], list[Event]] = lambda *_: []
+    notifies: bool = False
 
     def __post_init__(self) -> None:
         self._next: dict[str, datetime | None] = {}
+        self._looks: dict[str, _Look] = {}
         self._running: list[tuple[Firing, subprocess.Popen[bytes]]] = []
         self._stops = 0
 
@@ -84,11 +93,14 @@ class Scheduler:
             self._begin(firing, "resumed", f"run {firing.run} resumes")
         while not self._stops:
             self._reap()
+            self._judge()
             for firing in self._open():  # `allranks schedules trigger` may have added one
-                if not self._is_running(firing.schedule):
-                    self._begin(firing, "fired", f"starts now: run {firing.run}")
+                if firing.schedule not in [running.schedule for running, _ in self._running]:
+                    kind, text = ("retried", "is retried") if firing.retries else ("fired", "starts now")
+                    self._begin(firing, kind, f"{text}: run {firing.run}")
             for entry in self._schedules():
-                self._fire(entry)
+                if not self._is_busy(entry.name):
+                    (self._look if entry.policy.on_change else self._fire)(entry)
             self.clock.wait(self._following())
         self._close()
 
@@ -99,51 +111,96 @@ class Scheduler:
             self.clock.wait(None)
             self._reap()
         self._close()
+        if self.ledger.firing(firing.run).status:
+            self.ledger.judge(firing.run, ())  # who started it has seen its end
 
     def _schedules(self) -> list[Entry]:
         """Return the enabled schedules to run. Commands and `LocalClient` may change them at any time."""
         return [entry for entry in self.ledger.schedules() if not self.only or entry.name in self.only]
 
     def _open(self) -> list[Firing]:
-        """Return the firings whose runs have neither ended nor started."""
-        running = [firing for firing, _ in self._running]
-        return [firing for firing in self.ledger.open() if firing not in running]
+        """Return the firings whose runs are due and have neither ended nor started."""
+        now, running = self.clock.now(), [firing for firing, _ in self._running]
+        return [each for each in self.ledger.open() if each not in running and not (each.due and each.due > now)]
 
-    def _is_running(self, schedule: str) -> bool:
-        return any(firing.schedule == schedule for firing, _ in self._running)
+    def _is_busy(self, schedule: str) -> bool:
+        """Return whether a run of the schedule has not ended, or waits for a retry."""
+        return any(firing.schedule == schedule for firing in self.ledger.open())
 
     def _fire(self, entry: Entry) -> None:
-        """Start the last run of a schedule that is due, unless an earlier one is running. Skip those before it."""
+        """Start the last run of a schedule that is due. Skip those before it."""
         now = self.clock.now()
         due = list(takewhile(lambda at: at <= now, firings(entry.trigger, entry.cursor, entry.created)))
-        if not due or self._is_running(entry.name):
+        if not due:
             return
         *missed, at = due
-        firing = self.ledger.claim(entry.name, at)
-        if missed:
-            self._report_missed(entry.name, missed)
+        event = events.of_missed(entry.name, missed) if missed else None
+        firing = self.ledger.claim(entry.name, at, [event.notice()] if event and self.notifies else [])
+        if event:
+            self.report(event)
         if firing:
             self._begin(firing, "fired", f"fires: run {firing.run}")
 
+    def _look(self, entry: Entry) -> None:
+        """Start a run if the data differs from that of the last one, and has not changed since the look before."""
+        now, interval = self.clock.now(), timedelta(seconds=entry.policy.shortest_interval)
+        look = self._looks.setdefault(entry.name, _Look(entry.last.at + interval if entry.last else now))
+        if now < look.due:
+            return
+        content, problem = None, ""
+        try:
+            content = self.look(entry)
+        except InputError as error:
+            problem = str(error)
+        if content is None and not problem:
+            return
+        if problem and problem != look.problem:
+            self.report(Event("unreadable", entry.name, f"{problem}; it is tried again", {"reason": problem}))
+        self._looks[entry.name] = _Look(now + min(_LOOK, interval), content, problem)
+        if content and content == look.content and content != entry.content:
+            del self._looks[entry.name]
+            at = now.replace(microsecond=0)
+            if firing := self.ledger.claim(entry.name, at, content=content):
+                text = f"fires, as {entry.policy.on_change} has changed: run {firing.run}"
+                self._begin(firing, "fired", text)
+
+    def _judge(self) -> None:
+        """Retry the firings that have failed, or record the events of their ends."""
+        for firing in self.ledger.ended():
+            policy = self.ledger.policy(firing.schedule)
+            if firing.status in (Status.FAILED, Status.INTERRUPTED) and firing.retries < policy.retries:
+                due = self.clock.now() + timedelta(seconds=policy.retry_after * 2**firing.retries)
+                self.ledger.retry(firing.run, due)
+                text = f"run {firing.run} is retried at {local_time(due)} ({firing.retries + 1} of {policy.retries})"
+                self.report(Event("retries", firing.schedule, text, {"run": firing.run, "at": due}))
+                continue
+            found = self.judge(firing, self.ledger.events_before(firing))
+            self.ledger.judge(
+                firing.run, [each.kind for each in found], [each.notice() for each in found if self.notifies]
+            )
+            for event in found:
+                if event.kind in (events.RECOVERED, events.REUSED):  # the others have been reported as its end
+                    self.report(event)
+
     def _following(self) -> datetime | None:
-        """Return when the next schedule fires, and report what has changed. A schedule that is due waits for its run,
-        not for a time."""
-        now, earliest = self.clock.now(), None
-        entries = self._schedules()
+        """Return when to look at the schedules again, and report what has changed. A schedule that is due waits for its
+        run, not for a time."""
+        now, entries = self.clock.now(), self._schedules()
+        moments = [*(look.due for look in self._looks.values()), *(firing.due for firing in self.ledger.open())]
         for name in self._next.keys() - {entry.name for entry in entries}:
             del self._next[name]
             self.report(Event("disabled", name, "disabled"))
         for entry in entries:
-            at = next(firings(entry.trigger, entry.cursor, entry.created), None)
+            is_timed = not entry.policy.on_change
+            at = next(firings(entry.trigger, entry.cursor, entry.created), None) if is_timed else None
             if at is not None and at <= now:
                 continue
             if self._next.get(entry.name, ...) != at:
                 self._next[entry.name] = at
-                text = f"next: {local_time(at) if at else 'ended'}"
-                self.report(Event("next", entry.name, text, {"at": at}))
-            if at is not None and (earliest is None or at < earliest):
-                earliest = at
-        return earliest
+                text = (local_time(at) if at else "ended") if is_timed else str(entry.policy)
+                self.report(Event("next", entry.name, f"next: {text}", {"at": at}))
+            moments.append(at)
+        return min((moment for moment in moments if moment and moment > now), default=None)
 
     def _begin(self, firing: Firing, kind: str, text: str) -> None:
         self._running.append((firing, self.start(firing)))
@@ -183,12 +240,6 @@ class Scheduler:
                 self._report_end(run)
         if self._stops:
             self.report(Event("stopped", "", "the scheduler has stopped"))
-
-    def _report_missed(self, schedule: str, missed: list[datetime]) -> None:
-        first, last = map(local_time, (missed[0], missed[-1]))
-        which = first if len(missed) == 1 else f"{len(missed):,} from {first} to {last}"
-        values = {"first": missed[0], "last": missed[-1], "count": len(missed)}
-        self.report(Event("missed", schedule, f"missed, not run later: {which}", values))
 
     def _report_end(self, run: str) -> None:
         firing = self.ledger.firing(run)

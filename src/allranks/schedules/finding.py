@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from allranks.errors import InputError, Problem, did_you_mean
+from allranks.schedules.policy import Policy
 from allranks.schedules.reading import read_trigger
 from allranks.schedules.triggers import FREQUENCIES, Trigger
 from allranks.sdk import bounded_yaml, internals, python_file, validation_errors, yaml_lines
@@ -37,6 +38,7 @@ class Schedule:
     file:   the path that declares it, as given
     member: the function or variable of a Python file; "" for YAML
     entity: the JobSchedule of azure-ai-ml that declares it; None for a schedule of the ledger
+    policy: in its tags
     """
 
     name: str
@@ -46,6 +48,7 @@ class Schedule:
     file: str
     member: str = ""
     entity: Any = field(default=None, compare=False)
+    policy: Policy = field(default_factory=Policy)
 
     @property
     def where(self) -> str:
@@ -222,7 +225,7 @@ def declared(entity: Any, file: str, member: str = "") -> Schedule:
 
     file: declares it
 
-    Raise InputError if its name, trigger or job is invalid.
+    Raise InputError if its name, trigger, tags or job are invalid.
     """
     where = f"{file}:{member}" if member else file
     if not isinstance(entity, internals.JobSchedule):
@@ -238,7 +241,7 @@ def declared(entity: Any, file: str, member: str = "") -> Schedule:
         fix = "make the job a step of a pipeline, and schedule the pipeline"
         found = f"a {type(entity.create_job).__name__}"
         problems.append(Problem(f"schedule {name}, key create_job ({where})", found, expected, fix))
-    trigger = None
+    trigger, policy = None, Policy()
     try:
         trigger = read_trigger(
             entity.trigger,
@@ -246,10 +249,14 @@ def declared(entity: Any, file: str, member: str = "") -> Schedule:
         )
     except InputError as error:
         problems += error.problems
+    try:
+        policy = Policy.of(entity.tags or {}, lambda key: f"schedule {name}, key {key} ({where})")
+    except InputError as error:
+        problems += error.problems
     if problems or trigger is None:
         raise InputError.of(problems)
     description = " ".join((entity.description or "").split())
-    return Schedule(name, entity.display_name or name, description, trigger, file, member, entity)
+    return Schedule(name, entity.display_name or name, description, trigger, file, member, entity, policy)
 
 
 def _duplicates(declarations: list[Schedule]) -> Iterator[Problem]:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -36,7 +37,8 @@ from allranks.cli.views import schedules as schedule_view
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.history.records import Status
 from allranks.local import stop_signals
-from allranks.scheduler import reading, running
+from allranks.scheduler import events, notifier, reading, running
+from allranks.scheduler.data_trigger import DataTriggers
 from allranks.scheduler.ledger import CREATED, Entry, Ledger, SchedulerPaths, run_name
 from allranks.scheduler.scheduler import Scheduler
 from allranks.schedules.finding import check_target, find_schedules
@@ -97,6 +99,15 @@ def run(
     slots: SlotsOption = None,
     gpus: GpusOption = "auto",
     track: TrackOption = True,
+    notify: Annotated[
+        str,
+        option(
+            "--notify",
+            "Webhook or command that receives a JSON message when a run fails, recovers, or reuses all results, and "
+            "when a firing is missed or cannot start.",
+            "URL|COMMAND",
+        ),
+    ] = "",
     folder: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -107,19 +118,20 @@ def run(
     scheduler or the previous run was running, it runs the last one.
     """
     target, names = _sorted(words)
-    place = SchedulerPaths(Workspace.at(folder))
+    place, send = SchedulerPaths(Workspace.at(folder)), notifier.sender(notify) if notify else None
+    report = partial(schedule_view.print_event, json)
     options = {"instances": instances, "retries": retries, "slots": slots, "gpus": gpus, "track": track}
     with place.hold() as lock:
         reading.read(place, target)
-        with Ledger(place.ledger) as ledger:
-            scheduler = _scheduler(ledger, place, options, lock, json)
-            scheduler.only = frozenset(_entry(ledger, name).name for name in names)
-            with stop_signals.counted(scheduler.stop):
+        with Ledger(place.ledger) as ledger, DataTriggers(place) as data:
+            only = frozenset(_entry(ledger, name).name for name in names)
+            judge, start = partial(events.of_end, place), partial(running.start, place, options, lock)
+            scheduler = Scheduler(
+                ledger, start, report, only=only, look=data.look, judge=judge, notifies=send is not None
+            )
+            delivery = notifier.Notifier(place.ledger, send, report) if send else nullcontext()
+            with stop_signals.counted(scheduler.stop), delivery:
                 scheduler.run()
-
-
-def _scheduler(ledger: Ledger, place: SchedulerPaths, options: dict[str, Any], lock: int, json: bool) -> Scheduler:
-    return Scheduler(ledger, partial(running.start, place, options, lock), partial(schedule_view.print_event, json))
 
 
 def _sorted(words: Sequence[str] | None) -> tuple[Path | None, list[str]]:
@@ -184,6 +196,8 @@ def next_(
     out = console()
     for schedule, following in zip(schedules, moments, strict=True):
         out.print(plain(f"{schedule.name}  {in_words(schedule.trigger)}, {schedule.trigger.time_zone}"), soft_wrap=True)
+        if schedule.policy.on_change:
+            out.print(plain(f"  on this machine {schedule.policy}, instead"), soft_wrap=True)
         for each in following:
             out.print(f"  {local_time(each)}", soft_wrap=True)
         if not following:
@@ -277,7 +291,8 @@ def trigger(words: NameArgument, *, where: WhereOptions, json: JsonOption = Fals
         reading.read(place, target)
         with Ledger(place.ledger) as ledger:
             firing = ledger.add(_entry(ledger, name).name, now)
-            scheduler = _scheduler(ledger, place, {}, lock, json)
+            report = partial(schedule_view.print_event, json)
+            scheduler = Scheduler(ledger, partial(running.start, place, {}, lock), report)
             with stop_signals.counted(scheduler.stop):
                 if firing:
                     scheduler.run_once(firing)

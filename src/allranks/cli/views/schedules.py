@@ -7,8 +7,8 @@ from typing import Any
 
 from allranks.azure.schedules import Applied, trigger_differs
 from allranks.cli.console import console
+from allranks.scheduler.events import Event
 from allranks.scheduler.ledger import Entry, Firing
-from allranks.scheduler.scheduler import Event
 from allranks.schedules.finding import Schedule
 from allranks.schedules.triggers import firings, in_words
 from allranks.text import clock, local_time, plain
@@ -41,7 +41,10 @@ def listed(
     state = "not applied" if applied is None else "enabled" if getattr(applied, "enabled", True) else "disabled"
     differs = bool(own and isinstance(applied, Applied) and trigger_differs(own.trigger, applied.trigger))
     created = applied.created if isinstance(applied, Entry) else now
-    due = next(firings(trigger, now, created), None) if trigger and state != "disabled" else None
+    policy = getattr(own or applied, "policy", None)
+    on_change = str(policy or "") if not isinstance(applied, Applied) else ""
+    is_due = trigger and state != "disabled" and not on_change
+    due = next(firings(trigger, now, created), None) if trigger and is_due else None
     row = {
         "name": name,
         "declared_in": own.where if own else None,
@@ -49,11 +52,14 @@ def listed(
         "differs": differs,
         "trigger": in_words(trigger) if trigger else None,
         "time_zone": trigger.time_zone if trigger else None,
+        "on_change": policy.on_change if policy and on_change else None,
         "next": due.isoformat() if due else None,
     }
     lines = [f"{name}  {state}{', applied with another trigger' if differs else ''}"]
     lines.append(f"  {own.where if own else 'not declared here'}")
-    if trigger:
+    if on_change:
+        lines.append(f"  {on_change}")
+    elif trigger:
         lines.append(f"  {in_words(trigger)}, {trigger.time_zone}")
         lines += [f"  next: {local_time(due)}"] if due else []
     return row, lines

@@ -1,0 +1,83 @@
+"""The content of the input that a schedule's data trigger names, as a digest.
+
+Of local data it is a digest of all names and bytes. Of remote data it is one of the names, sizes and versions that the
+service lists."""
+
+import contextlib
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path as FilePath
+from typing import Self
+
+from allranks.errors import InputError, Problem, did_you_mean
+from allranks.history import secret_values
+from allranks.local.attempt.digests import FileDigests
+from allranks.local.data import storage
+from allranks.local.data.storage import StorageError
+from allranks.plan import codec, digest
+from allranks.plan.file_tree import Stop
+from allranks.plan.graph import Plan
+from allranks.plan.ports import Path
+from allranks.plan.secrets import restored
+from allranks.scheduler.ledger import Entry, Ledger, SchedulerPaths
+from allranks.sdk.paths import is_downloadable
+from allranks.secrets import redact
+from allranks.workspace import Workspace
+
+
+def content_of(plan: Plan, name: str, where: str, workspace: Workspace, stop: Stop | None = None) -> str:
+    """Return a digest of the data of a pipeline's input. where: the schedule, for messages
+
+    Raise InputError if it has no such data or the data cannot be listed, and StoppedError once `stop` is set.
+    """
+    values = {port.name: port.value for port in plan.graph.inputs}
+    data, value = [each for each in values if isinstance(values[each], Path)], values.get(name)
+    where = f"{where}, key tags.allranks.on_change"
+    if not isinstance(value, Path):
+        found = f"{name}, {'which has no data' if name in values else 'which the pipeline does not have'}"
+        expected = f"an input with data: {', '.join(data)}" if data else "an input with data; the pipeline has none"
+        raise InputError(Problem(where, found, expected, did_you_mean(name, data)))
+    try:
+        with contextlib.closing(FileDigests(workspace.file_digests)) as known:
+            return _remote(value) if is_downloadable(value.path) else digest.of_path(FilePath(value.path), stop, known)
+    except OSError as error:
+        found = f"{name}, {redact(value.path)}: it cannot be listed: {error.strerror or error}"
+        fix = getattr(error, "fix", "") or "correct the input"
+        raise InputError(Problem(where, found, "data that can be listed", fix)) from None
+
+
+def _remote(value: Path) -> str:
+    remote = storage.find(value.path, value.type)
+    if not all(file.version for file in remote.files.values()):
+        raise StorageError("the service reports neither versions nor times of its files")
+    return remote.digest()
+
+
+class DataTriggers:
+    """Digests of schedules' data, computed on another thread, because it may take minutes. Use it as a context
+    manager."""
+
+    def __init__(self, paths: SchedulerPaths) -> None:
+        self._paths = paths
+        self._looks: dict[str, Future[str]] = {}
+
+    def __enter__(self) -> Self:
+        self._stop, self._pool = threading.Event(), ThreadPoolExecutor(1)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._pool.shutdown(cancel_futures=True)
+
+    def look(self, entry: Entry) -> str | None:
+        """Return the digest of a schedule's data; None while it is computed. Raise InputError as `content_of` does."""
+        look = self._looks.get(entry.name) or self._looks.setdefault(
+            entry.name, self._pool.submit(self._content, entry)
+        )
+        return self._looks.pop(entry.name).result() if look.done() else None
+
+    def _content(self, entry: Entry) -> str:
+        with Ledger(self._paths.ledger) as ledger:
+            text = restored(ledger.plan(entry.name), secret_values.load(self._paths.secrets(entry.name)))
+        where = f"schedule {entry.name} ({entry.source})"
+        return content_of(codec.loads(text), entry.policy.on_change, where, self._paths.workspace, self._stop)
