@@ -143,6 +143,7 @@ def test_a_schedule_of_this_machine_is_disabled_and_enabled(
         (("disable", "nightyl"), "nightly"),
         (("enable", "pipelines", "nightly", "./other"), "a second file or folder"),
         (("trigger", "pipelines"), "no name of a schedule"),
+        (("history", "nightly"), "it has never fired here"),
         (("next", "0"), "a number of firings"),
     ],
 )
@@ -164,6 +165,59 @@ def test_a_schedule_is_run_now(project: Path) -> None:
     (row,) = (row for row in allranks("schedules", "list", "--json", folder=project).json if row["name"] == "nightly")
     assert row["last"]["status"] == "Completed"
     assert f"run {row['last']['run']} Completed" in done.out
+
+
+ARRIVALS = """\
+from azure.ai.ml import Input, command, dsl
+from azure.ai.ml.entities import CronTrigger, JobSchedule
+
+work = command(
+    name="work",
+    command="ls ${{{{inputs.images}}}} && [ -e {go} ] || {{ touch {go}; exit 3; }}",
+    environment="azureml:cpu:1",
+    inputs={{"images": Input(type="uri_folder")}},
+)
+
+
+@dsl.pipeline
+def working(images: Input(type="uri_folder")):
+    work(images=images)
+
+
+def arrivals() -> JobSchedule:
+    tags = {{"allranks.on_change": "images", "allranks.shortest_interval": "1s", "allranks.retries": "1",
+            "allranks.retry_after": "1s"}}
+    job = working(images=Input(type="uri_folder", path="{images}"))
+    return JobSchedule(name="arrivals", trigger=CronTrigger(expression="30 2 * * *"), create_job=job, tags=tags)
+"""
+
+
+def test_a_schedule_fires_when_data_changes_and_a_failed_firing_is_retried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    images, notices = tmp_path / "images", tmp_path / "notices"
+    write(tmp_path, "images/1.txt", "1")
+    write(tmp_path, "pipelines/arrivals.py", ARRIVALS.format(go=tmp_path / "go", images=images))
+    run = ("schedules", "run", "--instances", "loopback", "--no-track", "--notify", f"tee -a {notices}")
+    with started(*run, folder=tmp_path) as process:
+        until(process, "next: when images changes, at most every 1 s")
+        (images / "2.txt").write_text("2")
+        name = until(process, "fires, as images has changed: run ").split()[-1]
+        until(process, f"run {name} Failed: work: ")
+        until(process, "(1 of 1)")
+        until(process, f"is retried: run {name}")
+        until(process, f"run {name} Completed")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
+    (record,) = stored.runs(Workspace(tmp_path / ".allranks"))
+    (row,) = call(monkeypatch, capfd, tmp_path, "history", "arrivals", "--json").json
+    assert (row["state"], row["firing"]["retries"], row["run"]["id"]) == ("Completed", 1, record.id)
+    assert f"Completed  {record.id}" in call(monkeypatch, capfd, tmp_path, "history", "arrivals").out
+    assert call(monkeypatch, capfd, tmp_path, "history", "arrivals", "--page").code == 0
+    assert "allranks schedules history arrivals --page" in (tmp_path / ".allranks/schedule-arrivals.html").read_text()
+    assert "  when images changes, at most every 1 s" in call(monkeypatch, capfd, tmp_path, "list").out
+    assert "on this machine when images changes" in call(monkeypatch, capfd, tmp_path, "next", "1").out
+    assert not notices.exists()  # nothing has failed in the end
 
 
 def test_a_wrong_declaration_starts_nothing(project: Path) -> None:

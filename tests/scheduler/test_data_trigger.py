@@ -7,13 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from allranks.errors import InputError, Problem
+from allranks.local.data import storage
+from allranks.local.data.storage import Remote, RemoteFile
 from allranks.plan.graph import Graph, Plan
-from allranks.plan.ports import Input
+from allranks.plan.ports import Input, Literal, Value
 from allranks.plan.ports import Path as Data
 from allranks.scheduler.data_trigger import content_of
-from allranks.scheduler.ledger import Firing
+from allranks.scheduler.ledger import Entry, Firing
 from allranks.schedules.policy import Policy
 from allranks.schedules.triggers import Cron
+from allranks.workspace import Workspace
 from allranks_command import content
 from scheduler_stage import Run, Stage, at
 
@@ -21,11 +25,11 @@ YEARLY = Cron("0 0 * * 1", start=datetime(2030, 1, 1))
 
 
 class Arrivals(Stage):
-    """Files arrive in a folder. fired: the data at each firing"""
+    """Files arrive in a folder. fired: the time and the data of each firing, whose run may be resumed"""
 
     def __init__(self, folder: Path, numbers: random.Random) -> None:
         super().__init__(folder / "w", numbers.choice((0.001, 0.1)))
-        self.folder, self.numbers, self.fired = folder / "data", numbers, list[str]()
+        self.folder, self.numbers, self.fired = folder / "data", numbers, dict[datetime, str]()
         self.folder.mkdir()
         (self.folder / "0").write_text("0")
         self.read()
@@ -35,7 +39,7 @@ class Arrivals(Stage):
         self.data = content_of(plan, "images", "", self.place.workspace)
 
     def start(self, firing: Firing) -> Run:
-        self.fired.append(self.data)
+        self.fired.setdefault(firing.at, self.data)
         return super().start(firing)
 
     def change(self) -> None:
@@ -69,9 +73,8 @@ def fires_once_for_each_change(folder: Path, seed: int) -> None:
         if numbers.random() < 0.3:
             world.go(hours - 0.25)
         world.go(hours)
-    assert world.fired == expected
-    starts = [run.begun for run in world.runs]
-    assert all(after - before >= timedelta(seconds=interval) for before, after in itertools.pairwise(starts))
+    assert [*world.fired.values()] == expected
+    assert all(after - before >= timedelta(seconds=interval) for before, after in itertools.pairwise(world.fired))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -83,3 +86,61 @@ def test_it_fires_once_for_each_change(seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(5, 105))
 def test_it_fires_once_for_each_change_in_a_hundred_sequences(seed: int, tmp_path: Path) -> None:
     fires_once_for_each_change(tmp_path, seed)
+
+
+def plan_of(value: Value) -> Plan:
+    return Plan("p", Graph((), (Input("images", "uri_folder", value), Input("seed", "integer", Literal(1)))))
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "said"),
+    [
+        (
+            "image",
+            "/",
+            "image, which the pipeline does not have\n  expected: an input with data: images\n  fix: did you",
+        ),
+        ("seed", "/", "seed, which has no data"),
+        ("images", "/no/folder", "images, /no/folder: it cannot be listed: No such file or directory"),
+        ("images", "memory:/x", "it cannot be listed"),
+    ],
+)
+def test_data_that_cannot_be_listed_is_refused(name: str, path: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        content_of(plan_of(Data(path)), name, "schedule a (a.py)", Workspace(tmp_path))
+    assert str(caught.value).startswith("schedule a (a.py), key tags.allranks.on_change: ")
+    assert said in str(caught.value)
+
+
+def test_remote_data_changes_with_the_names_and_versions_that_the_service_lists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"a": RemoteFile("a", 1, "1")}
+    monkeypatch.setattr(storage, "find", lambda *_: Remote(None, False, files))
+
+    def digest() -> str:
+        return content_of(plan_of(Data("https://host/images")), "images", "a", Workspace(tmp_path))
+
+    first = digest()
+    assert digest() == first
+    files["a"] = RemoteFile("a", 1, "2")
+    assert digest() != first
+    files["b"] = RemoteFile("b", 1)
+    with pytest.raises(InputError, match="neither versions nor times"):
+        digest()
+
+
+def test_data_that_cannot_be_read_for_a_while_is_reported_once(tmp_path: Path) -> None:
+    world = Stage(tmp_path)
+    world.keep(Policy("images"), a=YEARLY)
+    found: list[str | InputError] = ["", *[InputError(Problem("a", "it is gone"))] * 3, "new", "new"]
+
+    def look(_: Entry) -> str:
+        each = found.pop(0) if len(found) > 1 else found[0]
+        if isinstance(each, InputError):
+            raise each
+        return each
+
+    world.look = look  # type: ignore[method-assign]
+    assert len(world.go(1)) == 1
+    assert [event.kind for event in world.said if event.kind in ("unreadable", "fired")] == ["unreadable", "fired"]

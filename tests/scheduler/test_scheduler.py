@@ -198,7 +198,7 @@ def test_a_failed_firing_is_retried_and_judged_once(stage: Callable[..., Stage])
         assert [(each.status, each.retries, each.events) for each in (last, first)] == [
             ("Completed", 0, "Completed-after-Failed-after-nothing"), ("Failed", 2, "Failed-after-nothing"),
         ]  # fmt: skip
-        assert [notice.id for notice in ledger.notices()] == [
+        assert [*ledger.notices()] == [
             f"{first.run}:Failed-after-nothing", "a-20260101T020000Z:missed", f"{last.run}:{last.events}",
         ]  # fmt: skip
     assert [event.kind for event in world.said if event.kind.startswith("retr")] == ["retries", "retried"] * 2

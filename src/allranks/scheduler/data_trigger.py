@@ -5,9 +5,9 @@ service lists."""
 
 import contextlib
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path as FilePath
-from typing import Self
 
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.history import secret_values
@@ -53,31 +53,27 @@ def _remote(value: Path) -> str:
     return remote.digest()
 
 
-class DataTriggers:
-    """Digests of schedules' data, computed on another thread, because it may take minutes. Use it as a context
-    manager."""
+@contextlib.contextmanager
+def looking(paths: SchedulerPaths) -> Iterator[Callable[[Entry], str | None]]:
+    """Yield a function that returns the digest of a schedule's data, or None while another thread computes it, which
+    may take minutes. The function raises InputError as `content_of` does."""
+    looks: dict[str, Future[str]] = {}
+    stop = threading.Event()
 
-    def __init__(self, paths: SchedulerPaths) -> None:
-        self._paths = paths
-        self._looks: dict[str, Future[str]] = {}
+    def look(entry: Entry) -> str | None:
+        if entry.name not in looks:
+            looks[entry.name] = pool.submit(_content, paths, entry, stop)
+        return looks.pop(entry.name).result() if looks[entry.name].done() else None
 
-    def __enter__(self) -> Self:
-        self._stop, self._pool = threading.Event(), ThreadPoolExecutor(1)
-        return self
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            yield look
+        finally:
+            stop.set()
 
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._pool.shutdown(cancel_futures=True)
 
-    def look(self, entry: Entry) -> str | None:
-        """Return the digest of a schedule's data; None while it is computed. Raise InputError as `content_of` does."""
-        look = self._looks.get(entry.name) or self._looks.setdefault(
-            entry.name, self._pool.submit(self._content, entry)
-        )
-        return self._looks.pop(entry.name).result() if look.done() else None
-
-    def _content(self, entry: Entry) -> str:
-        with Ledger(self._paths.ledger) as ledger:
-            text = restored(ledger.plan(entry.name), secret_values.load(self._paths.secrets(entry.name)))
-        where = f"schedule {entry.name} ({entry.source})"
-        return content_of(codec.loads(text), entry.policy.on_change, where, self._paths.workspace, self._stop)
+def _content(paths: SchedulerPaths, entry: Entry, stop: Stop) -> str:
+    with Ledger(paths.ledger) as ledger:
+        text = restored(ledger.plan(entry.name), secret_values.load(paths.secrets(entry.name)))
+    where = f"schedule {entry.name} ({entry.source})"
+    return content_of(codec.loads(text), entry.policy.on_change, where, paths.workspace, stop)

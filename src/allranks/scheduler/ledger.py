@@ -6,19 +6,25 @@ written together with the notices about it, which are removed when they have bee
 
 import contextlib
 import fcntl
+import json
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TypeVar
 
 from allranks.errors import InputError, Problem
+from allranks.history import stored
 from allranks.history.database import Database, transaction
+from allranks.history.records import RunRecord
 from allranks.history.selection import SCHEDULES
 from allranks.schedules.finding import Schedule
 from allranks.schedules.policy import Policy
 from allranks.schedules.triggers import Trigger, dumps, loads
 from allranks.workspace import Workspace
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -40,15 +46,16 @@ class SchedulerPaths:
         """Return the folder with the secrets of a schedule's plan. The ledger does not contain them."""
         return self.folder / "secrets" / schedule
 
+    def record(self, run: str) -> RunRecord | None:
+        """Return the record of a firing's run, without its steps; None if the run has not started."""
+        return next((each for each in stored.runs(self.workspace, steps=False) if each.job_name == run), None)
+
     def log(self, run: str) -> Path:
         return self.folder / f"{run}.log"
 
     def plans(self) -> list[str]:
         """Return the plans of all schedules as JSON."""
-        if not self.ledger.exists():
-            return []
-        with Ledger(self.ledger) as ledger:
-            return [ledger.plan(schedule.name) for schedule in ledger.schedules(disabled=True)]
+        return self._read(lambda ledger: [ledger.plan(each.name) for each in ledger.schedules(disabled=True)])
 
     def created(self) -> list[Schedule]:
         """Return the enabled schedules that `LocalClient` has created."""
@@ -57,10 +64,17 @@ class SchedulerPaths:
 
     def entries(self) -> "dict[str, Entry]":
         """Return the schedules of the ledger by name, including those that a command has disabled."""
+        return {entry.name: entry for entry in self._read(lambda ledger: ledger.schedules(disabled=True))}
+
+    def firings(self, schedule: str) -> "list[Firing]":
+        """Return all firings of a schedule, the latest first."""
+        return self._read(lambda ledger: ledger.firings(schedule))
+
+    def _read(self, query: Callable[["Ledger"], list[_T]]) -> list[_T]:
         if not self.ledger.exists():
-            return {}
+            return []
         with Ledger(self.ledger) as ledger:
-            return {entry.name: entry for entry in ledger.schedules(disabled=True)}
+            return query(ledger)
 
     def scheduler(self) -> int | None:
         """Return the process id of the running scheduler; None if there is none."""
@@ -114,8 +128,11 @@ CREATE TABLE schedule (name TEXT PRIMARY KEY, source TEXT NOT NULL, trigger TEXT
 TEXT NOT NULL, cursor TEXT NOT NULL, policy TEXT NOT NULL, content TEXT NOT NULL, active INTEGER NOT NULL) STRICT;
 CREATE TABLE firing (run TEXT PRIMARY KEY, schedule TEXT NOT NULL, at TEXT NOT NULL, status TEXT NOT NULL DEFAULT '',
 reason TEXT NOT NULL DEFAULT '', retries INTEGER NOT NULL DEFAULT 0, due TEXT NOT NULL DEFAULT '', events TEXT) STRICT;
-CREATE TABLE notice (id TEXT PRIMARY KEY, body TEXT NOT NULL, failures INTEGER NOT NULL DEFAULT 0) STRICT;
+CREATE TABLE notice (id TEXT PRIMARY KEY, body TEXT NOT NULL) STRICT;
 """
+
+Notices = Iterable[tuple[str, str]]
+"""The ids of notices, and their texts."""
 
 CREATED = "LocalClient"
 """The source of a schedule that no file declares. Reading files does not change such a schedule."""
@@ -164,15 +181,6 @@ class Firing:
     events: str | None = None
 
 
-@dataclass(frozen=True)
-class Notice:
-    """An event to send. failures: how many deliveries have failed"""
-
-    id: str
-    body: str
-    failures: int = 0
-
-
 def run_name(schedule: str, at: datetime) -> str:
     """Return the name of a firing's run, such as ``nightly-20260105T013000Z``."""
     return f"{schedule}-{at.astimezone(UTC):%Y%m%dT%H%M%SZ}"
@@ -219,7 +227,7 @@ class Ledger(Database):
         created, cursor = existing or (second.isoformat(), (second - timedelta(microseconds=1)).isoformat())
         self.connection.execute(
             "INSERT OR REPLACE INTO schedule VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)",
-            (item.name, item.where, trigger, plan, created, cursor, item.policy.dumps(), content),
+            (item.name, item.where, trigger, plan, created, cursor, json.dumps(asdict(item.policy)), content),
         )
 
     def switch(self, schedule: str, now: datetime, *, on: bool) -> None:
@@ -236,8 +244,8 @@ class Ledger(Database):
             " ORDER BY name"
         ).fetchall()
         return [
-            Entry(name, source, loads(trigger), *_moments(created, cursor), Policy.loads(policy), content, active > 0,
-                  self._last(name))
+            Entry(name, source, loads(trigger), *_moments(created, cursor), Policy(**json.loads(policy)), content,
+                  active > 0, self._last(name))
             for name, source, trigger, created, cursor, policy, content, active in rows
             if disabled or active > 0
         ]  # fmt: skip
@@ -249,11 +257,7 @@ class Ledger(Database):
         (plan,) = self.connection.execute("SELECT plan FROM schedule WHERE name = ?", (schedule,)).fetchone()
         return str(plan)
 
-    def policy(self, schedule: str) -> Policy:
-        row = self.connection.execute("SELECT policy FROM schedule WHERE name = ?", (schedule,)).fetchone()
-        return Policy.loads(row[0])
-
-    def claim(self, schedule: str, at: datetime, notices: Iterable[Notice] = (), content: str = "") -> Firing | None:
+    def claim(self, schedule: str, at: datetime, notices: Notices = (), content: str = "") -> Firing | None:
         """Claim a firing, and move the schedule's cursor to it. Return None if it was already claimed.
 
         notices: about the firings that were missed before it
@@ -301,34 +305,22 @@ class Ledger(Database):
         change = "UPDATE firing SET status = '', reason = '', retries = retries + 1, due = ? WHERE run = ?"
         self.connection.execute(change, (due.isoformat(), run))
 
-    def events_before(self, firing: Firing) -> str:
-        """Return the events of the last judged firing of the schedule before this one, without canceled ones."""
-        condition = "WHERE schedule = ? AND at < ? AND events IS NOT NULL AND status != 'Canceled' ORDER BY at DESC"
-        before = next(self._firings(f"{condition} LIMIT 1", firing.schedule, firing.at.isoformat()), None)
-        return (before and before.events) or ""
-
-    def judge(self, run: str, events: Iterable[str], notices: Iterable[Notice] = ()) -> None:
+    def judge(self, run: str, events: Iterable[str], notices: Notices = ()) -> None:
         """Record the events of an ended firing, with the notices about them."""
         with transaction(self.connection):
             self.connection.execute("UPDATE firing SET events = ? WHERE run = ?", (" ".join(events), run))
             self._add_notices(notices)
 
-    def notices(self) -> list[Notice]:
-        """Return the notices that have not been answered, the earliest first."""
-        rows = self.connection.execute("SELECT id, body, failures FROM notice ORDER BY rowid").fetchall()
-        return [Notice(*row) for row in rows]
-
-    def fail(self, notice: str) -> None:
-        """Record that the delivery of a notice has failed."""
-        self.connection.execute("UPDATE notice SET failures = failures + 1 WHERE id = ?", (notice,))
+    def notices(self) -> dict[str, str]:
+        """Return the notices that have not been answered, by id, the earliest first."""
+        return dict(self.connection.execute("SELECT id, body FROM notice ORDER BY rowid").fetchall())
 
     def remove(self, notice: str) -> None:
         """Remove a notice, which has been answered or given up."""
         self.connection.execute("DELETE FROM notice WHERE id = ?", (notice,))
 
-    def _add_notices(self, notices: Iterable[Notice]) -> None:
-        rows = [(notice.id, notice.body) for notice in notices]
-        self.connection.executemany("INSERT OR IGNORE INTO notice (id, body) VALUES (?, ?)", rows)
+    def _add_notices(self, notices: Notices) -> None:
+        self.connection.executemany("INSERT OR IGNORE INTO notice VALUES (?, ?)", notices)
 
     def _firings(self, condition: str, *values: object) -> Iterator[Firing]:
         columns = "run, schedule, at, status, reason, retries, due, events"

@@ -66,18 +66,18 @@ def carry_out(paths: SchedulerPaths, run: str, options: dict[str, Any]) -> int:
 def run_engine(workspace: Workspace, options: dict[str, Any], plan: str, firing: Firing) -> RunRecord:
     """Run the plan with the engine, or resume this run."""
     engine_options = Options(**options, trigger_time=firing.at, run_name=firing.run)
-    existing = [record for record in stored.runs(workspace, steps=False) if record.job_name == firing.run]
-    if not existing:
+    existing = SchedulerPaths(workspace).record(firing.run)
+    if existing is None:
         loaded = codec.loads(plan)
         requirements.require(loaded)
         return run(loaded, workspace, engine_options)
-    locks.wait(workspace.run_folder(existing[0].id))
-    record = stored.run(workspace, existing[0].id)
+    locks.wait(workspace.run_folder(existing.id))
+    record = stored.run(workspace, existing.id)
     is_earlier = firing.due is not None and (record.ended or 0) < firing.due.timestamp()
     if record.status is Status.COMPLETED or (record.status is Status.FAILED and not is_earlier):
         # The process was killed before it recorded the result in the ledger.
         return record
-    return resume(existing[0].id, workspace, engine_options)
+    return resume(existing.id, workspace, engine_options)
 
 
 def main() -> None:

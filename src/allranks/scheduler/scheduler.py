@@ -19,6 +19,7 @@ from allranks.scheduler import events
 from allranks.scheduler.events import Event
 from allranks.scheduler.ledger import Entry, Firing, Ledger
 from allranks.scheduler.running import CANCELED
+from allranks.schedules.policy import Policy
 from allranks.schedules.triggers import firings
 from allranks.text import count, local_time
 from allranks.verdict import judge
@@ -44,15 +45,6 @@ class Clock:
         time.sleep(min(max(seconds, 0.0), POLL))
 
 
-@dataclass(frozen=True)
-class _Look:
-    """The last look at the data of a schedule. due: the time of the next one"""
-
-    due: datetime
-    content: str | None = None
-    problem: str = ""
-
-
 @dataclass(eq=False)
 class Scheduler:
     """Run the schedules of the ledger until `stop` is called.
@@ -76,7 +68,7 @@ class Scheduler:
 
     def __post_init__(self) -> None:
         self._next: dict[str, datetime | None] = {}
-        self._looks: dict[str, _Look] = {}
+        self._looks: dict[str, tuple[datetime, str]] = {}  # the time of the next look, and the last one's result
         self._running: list[tuple[Firing, subprocess.Popen[bytes]]] = []
         self._stops = 0
 
@@ -120,8 +112,13 @@ class Scheduler:
 
     def _open(self) -> list[Firing]:
         """Return the firings whose runs are due and have neither ended nor started."""
-        now, running = self.clock.now(), [firing for firing, _ in self._running]
-        return [each for each in self.ledger.open() if each not in running and not (each.due and each.due > now)]
+        now = self.clock.now()
+        return [each for each in self._without_process(self.ledger.open()) if not (each.due and each.due > now)]
+
+    def _without_process(self, firings: list[Firing]) -> list[Firing]:
+        """Return the firings whose runs have no process. A process may outlive the end of its run a little."""
+        running = {firing.run for firing, _ in self._running}
+        return [firing for firing in firings if firing.run not in running]
 
     def _is_busy(self, schedule: str) -> bool:
         """Return whether a run of the schedule has not ended, or waits for a retry."""
@@ -144,40 +141,40 @@ class Scheduler:
     def _look(self, entry: Entry) -> None:
         """Start a run if the data differs from that of the last one, and has not changed since the look before."""
         now, interval = self.clock.now(), timedelta(seconds=entry.policy.shortest_interval)
-        look = self._looks.setdefault(entry.name, _Look(entry.last.at + interval if entry.last else now))
-        if now < look.due:
+        due, before = self._looks.setdefault(entry.name, (entry.last.at + interval if entry.last else now, ""))
+        if now < due:
             return
-        content, problem = None, ""
+        is_readable = True
         try:
-            content = self.look(entry)
+            found = self.look(entry)
         except InputError as error:
-            problem = str(error)
-        if content is None and not problem:
+            found, is_readable = str(error), False
+            if found != before:
+                self.report(Event("unreadable", entry.name, f"{found}; it is tried again", {"reason": found}))
+        if found is None:
             return
-        if problem and problem != look.problem:
-            self.report(Event("unreadable", entry.name, f"{problem}; it is tried again", {"reason": problem}))
-        self._looks[entry.name] = _Look(now + min(_LOOK, interval), content, problem)
-        if content and content == look.content and content != entry.content:
+        self._looks[entry.name] = now + min(_LOOK, interval), found
+        if is_readable and found == before != entry.content:
             del self._looks[entry.name]
-            at = now.replace(microsecond=0)
-            if firing := self.ledger.claim(entry.name, at, content=content):
-                text = f"fires, as {entry.policy.on_change} has changed: run {firing.run}"
-                self._begin(firing, "fired", text)
+            if firing := self.ledger.claim(entry.name, now.replace(microsecond=0), content=found):
+                self._begin(firing, "fired", f"fires, as {entry.policy.on_change} has changed: run {firing.run}")
 
     def _judge(self) -> None:
         """Retry the firings that have failed, or record the events of their ends."""
-        for firing in self.ledger.ended():
-            policy = self.ledger.policy(firing.schedule)
+        for firing in self._without_process(self.ledger.ended()):
+            entries = {entry.name: entry.policy for entry in self.ledger.schedules(disabled=True)}
+            policy = entries.get(firing.schedule, Policy())
             if firing.status in (Status.FAILED, Status.INTERRUPTED) and firing.retries < policy.retries:
                 due = self.clock.now() + timedelta(seconds=policy.retry_after * 2**firing.retries)
                 self.ledger.retry(firing.run, due)
                 text = f"run {firing.run} is retried at {local_time(due)} ({firing.retries + 1} of {policy.retries})"
                 self.report(Event("retries", firing.schedule, text, {"run": firing.run, "at": due}))
                 continue
-            found = self.judge(firing, self.ledger.events_before(firing))
-            self.ledger.judge(
-                firing.run, [each.kind for each in found], [each.notice() for each in found if self.notifies]
-            )
+            earlier = [each for each in self.ledger.firings(firing.schedule) if each.at < firing.at]
+            before = [each.events for each in earlier if each.events is not None and each.status != Status.CANCELED]
+            found = self.judge(firing, before[0] if before else "")
+            notices = [event.notice() for event in found if self.notifies]
+            self.ledger.judge(firing.run, (event.kind for event in found), notices)
             for event in found:
                 if event.kind in (events.RECOVERED, events.REUSED):  # the others have been reported as its end
                     self.report(event)
@@ -186,7 +183,7 @@ class Scheduler:
         """Return when to look at the schedules again, and report what has changed. A schedule that is due waits for its
         run, not for a time."""
         now, entries = self.clock.now(), self._schedules()
-        moments = [*(look.due for look in self._looks.values()), *(firing.due for firing in self.ledger.open())]
+        moments = [*(due for due, _ in self._looks.values()), *(firing.due for firing in self.ledger.open())]
         for name in self._next.keys() - {entry.name for entry in entries}:
             del self._next[name]
             self.report(Event("disabled", name, "disabled"))

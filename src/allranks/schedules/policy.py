@@ -4,10 +4,9 @@ It is declared in tags, which azure-ai-ml and Azure ML store unchanged, so the s
 Azure ML ignores these tags: there, the schedule fires by its trigger.
 """
 
-import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from allranks.errors import InputError, Problem, did_you_mean
@@ -64,12 +63,5 @@ class Policy:
 
     def __str__(self) -> str:
         """Return ``when images changes, at most every 30 min 00 s``; "" without a data trigger."""
-        interval = duration(self.shortest_interval)
+        interval = duration(self.shortest_interval, whole=True)
         return f"when {self.on_change} changes, at most every {interval}" if self.on_change else ""
-
-    @classmethod
-    def loads(cls, text: str) -> "Policy":
-        return cls(**json.loads(text))
-
-    def dumps(self) -> str:
-        return json.dumps(asdict(self))

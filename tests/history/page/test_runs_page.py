@@ -24,6 +24,15 @@ def test_the_runs_of_a_pipeline_share_a_table_and_charts(tmp_path: Path) -> None
     assert [tag for tag, value in shown.tags if value.get("class") == "series s1"] == ["th", *["span", "g"] * 2]
 
 
+def test_a_page_of_a_schedule_has_its_champions(tmp_path: Path) -> None:
+    runs = [trained_run(2), trained_run(1)]
+    about = {"schedule": "nightly", "champions": {"run02": "digits:3", "run01": ""}}
+    shown = Page(runs_page(tmp_path, runs, runs, {}, NOW, about))
+    assert "Schedule nightly 2 runs" in shown.text
+    assert "digits:3" in shown.text
+    assert "allranks schedules history nightly --page" in shown.text
+
+
 def test_a_run_keeps_its_colour_where_another_one_has_no_curve(tmp_path: Path) -> None:
     runs = [trained_run(2), trained_run(1)]
     del runs[0].steps[0].metrics["loss"]

@@ -38,11 +38,12 @@ from allranks.errors import InputError, Problem, did_you_mean
 from allranks.history.records import Status
 from allranks.local import stop_signals
 from allranks.scheduler import events, notifier, reading, running
-from allranks.scheduler.data_trigger import DataTriggers
+from allranks.scheduler.data_trigger import looking
 from allranks.scheduler.ledger import CREATED, Entry, Ledger, SchedulerPaths, run_name
 from allranks.scheduler.scheduler import Scheduler
 from allranks.schedules.finding import check_target, find_schedules
 from allranks.schedules.triggers import firings, in_words
+from allranks.sdk.paths import shown
 from allranks.sdk.session import session
 from allranks.text import local_time, plain
 from allranks.workspace import Workspace
@@ -54,6 +55,7 @@ app = lazy_group(
         "next": "List when schedules fire next, without contacting Azure.",
         "apply": "Create and update the schedules of a workspace.",
         "list": "List the schedules of this machine or of a workspace, and their state.",
+        "history": "List the firings of a schedule of this machine, with their results.",
         "trigger": "Run the pipeline of a schedule now, also if it is disabled.",
         "enable": "Enable a schedule of this machine or of a workspace.",
         "disable": "Disable a schedule of this machine or of a workspace.",
@@ -123,13 +125,11 @@ def run(
     options = {"instances": instances, "retries": retries, "slots": slots, "gpus": gpus, "track": track}
     with place.hold() as lock:
         reading.read(place, target)
-        with Ledger(place.ledger) as ledger, DataTriggers(place) as data:
+        with Ledger(place.ledger) as ledger, looking(place) as look:
             only = frozenset(_entry(ledger, name).name for name in names)
             judge, start = partial(events.of_end, place), partial(running.start, place, options, lock)
-            scheduler = Scheduler(
-                ledger, start, report, only=only, look=data.look, judge=judge, notifies=send is not None
-            )
-            delivery = notifier.Notifier(place.ledger, send, report) if send else nullcontext()
+            scheduler = Scheduler(ledger, start, report, only=only, look=look, judge=judge, notifies=send is not None)
+            delivery = notifier.delivery(place.ledger, send, report) if send else nullcontext()
             with stop_signals.counted(scheduler.stop), delivery:
                 scheduler.run()
 
@@ -269,6 +269,36 @@ def list_(target: SchedulesArgument = None, *, where: WhereOptions, json: JsonOp
     scheduler = "no scheduler is running" if pid is None else f"the scheduler is process {pid}"
     for line in (*([] if client else [scheduler]), *(line for _, lines in listed for line in lines)):
         console().print(plain(line), soft_wrap=True)
+
+
+def history(
+    name: ScheduleArgument,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Number of firings, the latest first.")] = 20,
+    page: Annotated[bool, option("--page", "Write a page of the runs, with their curves, into the workspace.")] = False,
+    folder: FolderOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List the firings of a schedule of this machine, with their results.
+
+    The champion is the model's version that the schedule's runs had registered last.
+    """
+    place = SchedulerPaths(Workspace.at(folder))
+    rows, known = schedule_view.history(place, name), place.entries()
+    if not rows and name not in known:
+        fix = did_you_mean(name, known, "allranks schedules list")
+        raise InputError(Problem(f"schedule {name}", "it has never fired here", ", ".join(known), fix))
+    if page:
+        from allranks.history.page.runs_page import write_runs_page  # takes 0.1 s to import
+
+        about = {"schedule": name, "champions": {row.run.id: row.champion for row in rows if row.run}}
+        file = write_runs_page(place.workspace, [row.run for row in rows if row.run], {}, about)
+        print_result(json, {"page": file}, f"written  {shown(file)}")
+    elif json:
+        print(to_json(rows[:limit]))
+    elif rows:
+        schedule_view.print_history(rows[:limit])
+    else:
+        console().print("It has not fired yet.")
 
 
 def trigger(words: NameArgument, *, where: WhereOptions, json: JsonOption = False) -> None:

@@ -1,17 +1,23 @@
 """Print schedules, their state, and what happens to them."""
 
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from json import dumps
 from typing import Any
 
 from allranks.azure.schedules import Applied, trigger_differs
 from allranks.cli.console import console
+from allranks.cli.views import print_whole, table_of
+from allranks.history import stored
+from allranks.history.records import RunRecord
+from allranks.history.run_columns import main_metrics
 from allranks.scheduler.events import Event
-from allranks.scheduler.ledger import Entry, Firing
+from allranks.scheduler.ledger import Entry, Firing, SchedulerPaths
 from allranks.schedules.finding import Schedule
 from allranks.schedules.triggers import firings, in_words
-from allranks.text import clock, local_time, plain
+from allranks.text import NOTHING, clock, local_time, number, plain
 
 
 def print_event(as_json: bool, event: Event) -> None:
@@ -27,6 +33,46 @@ def print_event(as_json: bool, event: Event) -> None:
 def last_firing(last: Firing, pid: int | None) -> str:
     status = last.status or ("waits for the next scheduler" if pid is None else "Running")
     return f"{local_time(last.at)}, run {last.run}  {status}{last.reason and ': '}{last.reason}"
+
+
+@dataclass(frozen=True)
+class Past:
+    """A firing of a schedule.
+
+    state:    of its run; Waiting if it begins later
+    run:      None if it has not started
+    champion: the model's version that the schedule's runs had registered last when it ended
+    """
+
+    firing: Firing
+    state: str
+    run: RunRecord | None
+    champion: str
+
+
+def history(paths: SchedulerPaths, schedule: str) -> list[Past]:
+    """Return the firings of a schedule, the latest first."""
+    rows: list[Past] = []
+    is_running, champion = paths.scheduler() is not None, ""
+    ids = {run.job_name: run.id for run in stored.runs(paths.workspace, steps=False)}
+    for firing in reversed(paths.firings(schedule)):
+        run = stored.run(paths.workspace, ids[firing.run]) if firing.run in ids else None
+        models = [f"{model.name}:{model.version}" for step in run.steps for model in step.models] if run else []
+        champion = models[-1] if models else champion
+        state = firing.status or ("Running" if is_running and not firing.due else "Waiting")
+        rows.append(Past(firing, state, run, champion))
+    return rows[::-1]
+
+
+def print_history(rows: Sequence[Past]) -> None:
+    metrics = main_metrics(row.run for row in rows if row.run)
+    table = table_of("!Fired", "!State", "!Run", *(f">!{plain(name)}" for name in metrics), "!Champion", "Events")
+    for row in rows:
+        results = row.run.results if row.run else {}
+        values = [number(results[name]) if name in results else NOTHING for name in metrics]
+        run = plain(row.run.id) if row.run else NOTHING
+        table.add_row(local_time(row.firing.at), row.state, run, *values, row.champion, row.firing.events or "")
+    print_whole(console(), table)
 
 
 def listed(

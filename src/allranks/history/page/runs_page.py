@@ -4,7 +4,8 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from markupsafe import Markup
@@ -20,6 +21,7 @@ from allranks.history.run_columns import by_pipeline, differing_inputs
 from allranks.workspace import Workspace, write_file
 
 NAME = "runs.html"
+_ALL: Mapping[str, Any] = MappingProxyType({"schedule": "", "champions": {}})
 _CHARTS = 24
 """Maximum charts of a pipeline."""
 _DRAWN = 20
@@ -42,11 +44,14 @@ class Pipeline(NamedTuple):
     charts: Sequence[Chart]
 
 
-def write_runs_page(workspace: Workspace, runs: Sequence[RunRecord], unreadable: Mapping[str, str]) -> Path:
+def write_runs_page(
+    workspace: Workspace, runs: Sequence[RunRecord], unreadable: Mapping[str, str], about: Mapping[str, Any] = _ALL
+) -> Path:
     """Write the page into the workspace, and return its path. Raise OSError if it cannot be written.
 
     runs:       the newest first, without steps
     unreadable: why the record of a run cannot be read, by its id
+    about:      for the page of a schedule: its name, and by run the version of a model that was registered last
     """
     failed, drawn = dict(unreadable), list[RunRecord]()
     for group in list(by_pipeline(runs).values())[:_DRAWN]:
@@ -55,13 +60,19 @@ def write_runs_page(workspace: Workspace, runs: Sequence[RunRecord], unreadable:
                 drawn.append(stored.run(workspace, run.id))
             except InputError as error:
                 failed[run.id] = error.problems[0].found
-    text = runs_page(workspace.root, [run for run in runs if run.id not in failed], drawn, failed, time.time())
-    write_file(workspace.root / NAME, text)
-    return workspace.root / NAME
+    file = workspace.root / (f"schedule-{about['schedule']}.html" if about["schedule"] else NAME)
+    readable = [run for run in runs if run.id not in failed]
+    write_file(file, runs_page(workspace.root, readable, drawn, failed, time.time(), about))
+    return file
 
 
 def runs_page(
-    root: Path, runs: Sequence[RunRecord], drawn: Sequence[RunRecord], unreadable: Mapping[str, str], now: float
+    root: Path,
+    runs: Sequence[RunRecord],
+    drawn: Sequence[RunRecord],
+    unreadable: Mapping[str, str],
+    now: float,
+    about: Mapping[str, Any] = _ALL,
 ) -> str:
     """Return the page as text.
 
@@ -70,10 +81,11 @@ def runs_page(
     """
     curves_of = by_pipeline(drawn)
     pipelines = [_pipeline(name, group, curves_of.get(name, ())) for name, group in by_pipeline(runs).items()]
-    values = {"root": root, "runs": runs, "pipelines": pipelines, "unreadable": unreadable, "now": now}
+    values = {"root": root, "runs": runs, "pipelines": pipelines, "unreadable": unreadable, "now": now, **about}
     environment = templates()
     main = environment.get_template("runs.html").render(page_of=lambda run: _page_of(root, run), **values)
-    page = {"title": f"Runs of {root.absolute().parent.name}", "is_live": False, "main": Markup(main)}
+    title = f"Runs of {about['schedule'] or root.absolute().parent.name}"
+    page = {"title": title, "is_live": False, "main": Markup(main)}
     return html_page.render(environment, "page.html", "style.css", ["tooltip.js"], **page)
 
 
