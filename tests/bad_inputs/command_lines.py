@@ -50,6 +50,9 @@ ROWS = {
     "no runs to list": Row("runs --limit 0", ("--limit", "'0'", "at least 1")),
     "an age of no unit": Row("clean --older-than 30", ("--older-than 30", "m, h, d or w", "--older-than 30d")),
     "firings below 1": Row("schedules next 0", ("found 0", "expected a number of firings")),
+    "a webhook of another scheme": Row(
+        "schedules run --notify ftp://host/x", ("--notify", "ftp://host/x", "http://HOST")
+    ),
     "schedules that are gone": Row("schedules next 3 gone.py", ("gone.py", "there is no such file or folder")),
     "--set for a component": Row(
         "check component.yaml --set a=1",

@@ -211,7 +211,7 @@ def test_a_schedule_fires_when_data_changes_and_a_failed_firing_is_retried(
         assert process.wait(PATIENCE) == 0
     (record,) = stored.runs(Workspace(tmp_path / ".allranks"))
     (row,) = call(monkeypatch, capfd, tmp_path, "history", "arrivals", "--json").json
-    assert (row["state"], row["firing"]["retries"], row["run"]["id"]) == ("Completed", 1, record.id)
+    assert (row["firing"]["status"], row["firing"]["retries"], row["run"]["id"]) == ("Completed", 1, record.id)
     assert f"Completed  {record.id}" in call(monkeypatch, capfd, tmp_path, "history", "arrivals").out
     assert call(monkeypatch, capfd, tmp_path, "history", "arrivals", "--page").code == 0
     assert "allranks schedules history arrivals --page" in (tmp_path / ".allranks/schedule-arrivals.html").read_text()

@@ -116,7 +116,7 @@ def test_remote_data_changes_with_the_names_and_versions_that_the_service_lists(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = {"a": RemoteFile("a", 1, "1")}
-    monkeypatch.setattr(storage, "find", lambda *_: Remote(None, False, files))
+    monkeypatch.setattr(storage, "find", lambda _, kind: Remote(None, kind == "uri_file", files))
 
     def digest() -> str:
         return content_of(plan_of(Data("https://host/images")), "images", "a", Workspace(tmp_path))

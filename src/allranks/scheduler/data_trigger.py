@@ -30,27 +30,26 @@ def content_of(plan: Plan, name: str, where: str, workspace: Workspace, stop: St
 
     Raise InputError if it has no such data or the data cannot be listed, and StoppedError once `stop` is set.
     """
-    values = {port.name: port.value for port in plan.graph.inputs}
-    data, value = [each for each in values if isinstance(values[each], Path)], values.get(name)
+    types = {port.name: port.type for port in plan.graph.inputs}
+    data = {port.name: port.value for port in plan.graph.inputs if isinstance(port.value, Path)}
     where = f"{where}, key tags.allranks.on_change"
-    if not isinstance(value, Path):
-        found = f"{name}, {'which has no data' if name in values else 'which the pipeline does not have'}"
-        expected = f"an input with data: {', '.join(data)}" if data else "an input with data; the pipeline has none"
+    if name not in data:
+        found = f"{name}, {'which has no data' if name in types else 'which the pipeline does not have'}"
+        expected = f"an input with data: {', '.join(data) or 'the pipeline has none'}"
         raise InputError(Problem(where, found, expected, did_you_mean(name, data)))
+    value = data[name]
     try:
+        if is_downloadable(value.path):
+            remote = storage.find(value.path, value.type or types[name])
+            if not all(file.version for file in remote.files.values()):
+                raise StorageError("the service reports neither versions nor times of its files")
+            return remote.digest()
         with contextlib.closing(FileDigests(workspace.file_digests)) as known:
-            return _remote(value) if is_downloadable(value.path) else digest.of_path(FilePath(value.path), stop, known)
+            return digest.of_path(FilePath(value.path), stop, known)
     except OSError as error:
         found = f"{name}, {redact(value.path)}: it cannot be listed: {error.strerror or error}"
         fix = getattr(error, "fix", "") or "correct the input"
         raise InputError(Problem(where, found, "data that can be listed", fix)) from None
-
-
-def _remote(value: Path) -> str:
-    remote = storage.find(value.path, value.type)
-    if not all(file.version for file in remote.files.values()):
-        raise StorageError("the service reports neither versions nor times of its files")
-    return remote.digest()
 
 
 @contextlib.contextmanager

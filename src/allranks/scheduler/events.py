@@ -1,5 +1,6 @@
 """The events of the scheduler, and those of them that are sent as notices."""
 
+import contextlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -7,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from allranks.errors import InputError
 from allranks.history import secret_values, stored
 from allranks.history.records import RunRecord, Status
 from allranks.history.store import Store
@@ -70,14 +72,14 @@ def of_end(paths: SchedulerPaths, firing: Firing, before: str) -> list[Event]:
 
     before: the events of the schedule's last firing before it
     """
-    started = paths.record(firing.run)
-    record = stored.run(paths.workspace, started.id) if started else None
-    kinds: list[str] = []
+    record, is_reused = paths.record(firing.run), False
+    with contextlib.suppress(InputError):  # its steps may be damaged
+        record = record and stored.run(paths.workspace, record.id)
+        is_reused = record is not None and _is_reused(record, paths.workspace)
+    kinds = [FAILED if record else NOT_STARTED] if firing.status != Status.CANCELED else []
     if firing.status == Status.COMPLETED:
-        kinds += [RECOVERED] if {FAILED, NOT_STARTED} & {*before.split()} else []
-        kinds += [REUSED] if record and _is_reused(record, paths.workspace) else []
-    elif firing.status != Status.CANCELED:
-        kinds.append(FAILED if record else NOT_STARTED)
+        kinds = [RECOVERED] if {FAILED, NOT_STARTED} & {*before.split()} else []
+        kinds += [REUSED] if is_reused else []
     saved = secret_values.load(paths.secrets(firing.schedule)).values()
     known = frozenset(saved).union(*map(secrets_in, saved))
     values = {"at": firing.at, "run": firing.run, "status": firing.status, "reason": firing.reason}

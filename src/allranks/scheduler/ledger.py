@@ -48,7 +48,8 @@ class SchedulerPaths:
 
     def record(self, run: str) -> RunRecord | None:
         """Return the record of a firing's run, without its steps; None if the run has not started."""
-        return next((each for each in stored.runs(self.workspace, steps=False) if each.job_name == run), None)
+        runs = stored.runs(self.workspace, steps=False, unreadable=lambda *_: None)
+        return next((each for each in runs if each.job_name == run), None)
 
     def log(self, run: str) -> Path:
         return self.folder / f"{run}.log"

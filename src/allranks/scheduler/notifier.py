@@ -26,9 +26,8 @@ from allranks.secrets import redact
 
 DELAYS = (1, 5, 25, 125, 625)
 """Seconds to wait after each failed delivery. A notice is given up when it fails after the last of them."""
-_POLL = 0.25
-_TIMEOUT = 10
-"""Seconds that a server or a command may take."""
+_POLL, _TIMEOUT = 0.25, 10
+"""Seconds between looks at the ledger, and that a server or a command may take."""
 
 Send = Callable[[str, str], object]
 """Sends a notice, given its id and its text. Raises OSError, HTTPException or SubprocessError on failure."""
@@ -69,7 +68,7 @@ def _pipe(command: Sequence[str], _: str, text: str) -> None:
 
 @contextlib.contextmanager
 def delivery(
-    ledger: Path, send: Send, report: Callable[[Event], None], delays: Sequence[float] = DELAYS
+    path: Path, send: Send, report: Callable[[Event], None], delays: Sequence[float] = DELAYS
 ) -> Iterator[None]:
     """Deliver the notices of a ledger during the block, on another thread, so that a slow server delays no firing.
 
@@ -78,34 +77,31 @@ def delivery(
     At the end, what is due is tried once more. The next scheduler sends the rest.
     """
     stop = threading.Event()
-    thread = threading.Thread(target=_deliver, args=(ledger, send, report, delays, stop), daemon=True)
+
+    def deliver() -> None:
+        failures, due, is_last = Counter[str](), dict[str, float](), False
+        with Ledger(path) as ledger:
+            while not is_last:
+                is_last = stop.wait(_POLL)
+                for identity, text in ledger.notices().items():
+                    if due.get(identity, 0) > time.monotonic():
+                        continue
+                    try:
+                        send(identity, text)
+                    except (OSError, HTTPException, subprocess.SubprocessError) as error:
+                        failures[identity] += 1
+                        if failures[identity] <= len(delays):
+                            due[identity] = time.monotonic() + delays[failures[identity] - 1]
+                            break  # the others would probably fail too
+                        said = f"notice {identity} is given up after {failures[identity]} tries: {redact(str(error))}"
+                        report(Event("undelivered", "", said, {"id": identity}))
+                    due[identity] = math.inf  # even if it cannot be removed
+                    ledger.remove(identity)
+
+    thread = threading.Thread(target=deliver, daemon=True)
     thread.start()
     try:
         yield
     finally:
         stop.set()
         thread.join()
-
-
-def _deliver(
-    path: Path, send: Send, report: Callable[[Event], None], delays: Sequence[float], stop: threading.Event
-) -> None:
-    failures, due, is_last = Counter[str](), dict[str, float](), False
-    with Ledger(path) as ledger:
-        while not is_last:
-            is_last = stop.wait(_POLL)
-            for identity, text in ledger.notices().items():
-                if due.get(identity, 0) > time.monotonic():
-                    continue
-                try:
-                    send(identity, text)
-                except (OSError, HTTPException, subprocess.SubprocessError) as error:
-                    failures[identity] += 1
-                    if failures[identity] <= len(delays):
-                        due[identity] = time.monotonic() + delays[failures[identity] - 1]
-                        break  # the others would probably fail too
-                    reason = redact(str(error))
-                    said = f"notice {identity} is given up after {failures[identity]} tries: {reason}"
-                    report(Event("undelivered", "", said, {"id": identity, "reason": reason}))
-                due[identity] = math.inf  # even if it cannot be removed
-                ledger.remove(identity)

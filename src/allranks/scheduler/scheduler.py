@@ -32,6 +32,10 @@ _LOOK = timedelta(seconds=30)
 """Time between two looks at the data of a schedule, unless its shortest interval is shorter."""
 
 
+_LONGEST = 7 * 86400
+"""Maximum seconds until a retry."""
+
+
 class Clock:
     """The machine's clock."""
 
@@ -162,10 +166,10 @@ class Scheduler:
     def _judge(self) -> None:
         """Retry the firings that have failed, or record the events of their ends."""
         for firing in self._without_process(self.ledger.ended()):
-            entries = {entry.name: entry.policy for entry in self.ledger.schedules(disabled=True)}
-            policy = entries.get(firing.schedule, Policy())
+            policies = {entry.name: entry.policy for entry in self.ledger.schedules(disabled=True)}
+            policy = policies.get(firing.schedule, Policy())
             if firing.status in (Status.FAILED, Status.INTERRUPTED) and firing.retries < policy.retries:
-                due = self.clock.now() + timedelta(seconds=policy.retry_after * 2**firing.retries)
+                due = self.clock.now() + timedelta(seconds=min(policy.retry_after * 2**firing.retries, _LONGEST))
                 self.ledger.retry(firing.run, due)
                 text = f"run {firing.run} is retried at {local_time(due)} ({firing.retries + 1} of {policy.retries})"
                 self.report(Event("retries", firing.schedule, text, {"run": firing.run, "at": due}))

@@ -37,41 +37,33 @@ def last_firing(last: Firing, pid: int | None) -> str:
 
 @dataclass(frozen=True)
 class Past:
-    """A firing of a schedule.
-
-    state:    of its run; Waiting if it begins later
-    run:      None if it has not started
-    champion: the model's version that the schedule's runs had registered last when it ended
-    """
+    """A firing of a schedule: its run, if it has started, and the model's version that was the champion afterwards."""
 
     firing: Firing
-    state: str
     run: RunRecord | None
     champion: str
 
 
 def history(paths: SchedulerPaths, schedule: str) -> list[Past]:
     """Return the firings of a schedule, the latest first."""
-    rows: list[Past] = []
-    is_running, champion = paths.scheduler() is not None, ""
+    rows, champion = list[Past](), ""
     ids = {run.job_name: run.id for run in stored.runs(paths.workspace, steps=False)}
     for firing in reversed(paths.firings(schedule)):
         run = stored.run(paths.workspace, ids[firing.run]) if firing.run in ids else None
         models = [f"{model.name}:{model.version}" for step in run.steps for model in step.models] if run else []
         champion = models[-1] if models else champion
-        state = firing.status or ("Running" if is_running and not firing.due else "Waiting")
-        rows.append(Past(firing, state, run, champion))
+        rows.append(Past(firing, run, champion))
     return rows[::-1]
 
 
 def print_history(rows: Sequence[Past]) -> None:
     metrics = main_metrics(row.run for row in rows if row.run)
     table = table_of("!Fired", "!State", "!Run", *(f">!{plain(name)}" for name in metrics), "!Champion", "Events")
-    for row in rows:
-        results = row.run.results if row.run else {}
+    for firing, run, champion in ((row.firing, row.run, row.champion) for row in rows):
+        results = run.results if run else {}
         values = [number(results[name]) if name in results else NOTHING for name in metrics]
-        run = plain(row.run.id) if row.run else NOTHING
-        table.add_row(local_time(row.firing.at), row.state, run, *values, row.champion, row.firing.events or "")
+        state, name = firing.status or "Running", plain(run.id) if run else NOTHING
+        table.add_row(local_time(firing.at), state, name, *values, champion, firing.events or "")
     print_whole(console(), table)
 
 
@@ -87,10 +79,9 @@ def listed(
     state = "not applied" if applied is None else "enabled" if getattr(applied, "enabled", True) else "disabled"
     differs = bool(own and isinstance(applied, Applied) and trigger_differs(own.trigger, applied.trigger))
     created = applied.created if isinstance(applied, Entry) else now
-    policy = getattr(own or applied, "policy", None)
-    on_change = str(policy or "") if not isinstance(applied, Applied) else ""
-    is_due = trigger and state != "disabled" and not on_change
-    due = next(firings(trigger, now, created), None) if trigger and is_due else None
+    on_change = "" if isinstance(applied, Applied) else str(getattr(own or applied, "policy", ""))
+    is_timed = state != "disabled" and not on_change
+    due = next(firings(trigger, now, created), None) if trigger and is_timed else None
     row = {
         "name": name,
         "declared_in": own.where if own else None,
@@ -98,7 +89,7 @@ def listed(
         "differs": differs,
         "trigger": in_words(trigger) if trigger else None,
         "time_zone": trigger.time_zone if trigger else None,
-        "on_change": policy.on_change if policy and on_change else None,
+        "on_change": on_change or None,
         "next": due.isoformat() if due else None,
     }
     lines = [f"{name}  {state}{', applied with another trigger' if differs else ''}"]
