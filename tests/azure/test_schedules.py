@@ -26,7 +26,8 @@ def saying(word: Input(type="string") = "hello"):
 
 def nightly() -> JobSchedule:
     trigger = CronTrigger(expression="30 2 * * *", time_zone="W. Europe Standard Time")
-    return JobSchedule(name="nightly", trigger=trigger, create_job=saying(word="${{creation_context.trigger_time}}"))
+    job, tags = saying(word="${{creation_context.trigger_time}}"), {"allranks.retries": "2"}
+    return JobSchedule(name="nightly", trigger=trigger, create_job=job, tags=tags)
 
 
 def monthly() -> JobSchedule:
@@ -151,6 +152,7 @@ def test_only_what_changed_is_applied(azure: FakeAzure, schedules: Command, proj
 def test_schedules_are_switched_and_deleted_by_name(azure: FakeAzure, schedules: Command, project: Path) -> None:
     schedules("apply")
     job = azure.schedules["nightly"]["properties"]["action"]
+    assert azure.schedules["nightly"]["properties"]["tags"] == {"allranks.retries": "2"}
     assert schedules("disable", "nightly").out == "nightly: disabled\n"
     assert schedules("disable", "nightly").out == "nightly: disabled already\n"
     assert sent(azure) == []

@@ -10,7 +10,7 @@ from allranks.schedules.policy import Policy
 
 def test_tags_are_read_and_others_are_left_alone() -> None:
     assert Policy.of({"team": "vision"}, str) == Policy()
-    tags = {"allranks.on_change": "images", "allranks.shortest_interval": "2h", "allranks.retries": 3,
+    tags = {"allranks.on_change": "images", "allranks.shortest_interval": "2h", "allranks.retries": "3",
             "allranks.retry_after": "90s"}  # fmt: skip
     policy = Policy.of(tags, str)
     assert policy == Policy("images", 7200, 3, 90)
@@ -22,7 +22,8 @@ def test_tags_are_read_and_others_are_left_alone() -> None:
     [
         ("allranks.shortest_interval", "0m", "'0m'\n  expected: a number above 0 with s, m, h or d, such as 30m"),
         ("allranks.shortest_interval", "30", "such as 30m"),
-        ("allranks.retries", -1, "a whole number from 0 to 999"),
+        ("allranks.retries", "-1", "a whole number from 0 to 999"),
+        ("allranks.retries", 2, "2\n  expected: a whole number from 0 to 999, in quotation marks"),
         ("allranks.retry_after", "soon", "such as 10m"),
         ("allranks.on_change", "", "the name of an input"),
         ("allranks.retry", 1, "did you mean allranks.retries?"),

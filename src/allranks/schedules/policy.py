@@ -17,7 +17,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _FORMS = {
     "on_change": (r"\w+", "the name of an input of the pipeline"),
     "shortest_interval": (r"[1-9]\d{0,5}[smhd]", "a number above 0 with s, m, h or d, such as 30m"),
-    "retries": (r"\d{1,3}", "a whole number from 0 to 999"),
+    "retries": (r"\d{1,3}", "a whole number from 0 to 999, in quotation marks"),
     "retry_after": (r"[1-9]\d{0,5}[smhd]", "a number above 0 with s, m, h or d, such as 10m"),
 }
 """By tag: the form of its value, and a description of it."""
@@ -47,16 +47,16 @@ class Policy:
         problems: list[Problem] = []
         values: dict[str, Any] = {}
         for tag, value in tags.items():
-            name, text = tag.removeprefix(PREFIX), str(value)
+            name = tag.removeprefix(PREFIX)
             if name == tag:
                 continue
             form, expected = _FORMS.get(name, ("", f"one of {', '.join(PREFIX + each for each in _FORMS)}"))
-            if not form or not re.fullmatch(form, text):
+            if not form or not isinstance(value, str) or not re.fullmatch(form, value):  # tags are sent as they are
                 fix = "write it so" if form else did_you_mean(tag, [PREFIX + each for each in _FORMS], "remove it")
-                problems.append(Problem(place(f"tags.{tag}"), repr(text) if form else "unknown", expected, fix))
+                problems.append(Problem(place(f"tags.{tag}"), repr(value) if form else "unknown", expected, fix))
             else:
                 is_text = name == "on_change"
-                values[name] = text if is_text else int(text.rstrip("smhd")) * _UNITS.get(text[-1], 1)
+                values[name] = value if is_text else int(value.rstrip("smhd")) * _UNITS.get(value[-1], 1)
         if problems:
             raise InputError.of(problems)
         return cls(**values)
