@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from allranks.errors import InputError, Problem
 from allranks.history import stored
@@ -23,8 +23,6 @@ from allranks.schedules.finding import Schedule
 from allranks.schedules.policy import Policy
 from allranks.schedules.triggers import Trigger, dumps, loads
 from allranks.workspace import Workspace
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ class SchedulerPaths:
         """Return all firings of a schedule, the latest first."""
         return self._read(lambda ledger: ledger.firings(schedule))
 
-    def _read(self, query: Callable[["Ledger"], list[_T]]) -> list[_T]:
+    def _read(self, query: Callable[["Ledger"], list[Any]]) -> list[Any]:
         if not self.ledger.exists():
             return []
         with Ledger(self.ledger) as ledger:

@@ -73,7 +73,7 @@ class Scheduler:
     def __post_init__(self) -> None:
         self._next: dict[str, datetime | None] = {}
         self._looks: dict[str, tuple[datetime, str]] = {}  # the time of the next look, and the last one's result
-        self._running: list[tuple[Firing, subprocess.Popen[bytes]]] = []
+        self._running: dict[str, tuple[Firing, subprocess.Popen[bytes]]] = {}  # by the run's name
         self._stops = 0
 
     def stop(self) -> None:
@@ -91,7 +91,7 @@ class Scheduler:
             self._reap()
             self._judge()
             for firing in self._open():  # `allranks schedules trigger` may have added one
-                if firing.schedule not in [running.schedule for running, _ in self._running]:
+                if firing.schedule not in [running.schedule for running, _ in self._running.values()]:
                     kind, text = ("retried", "is retried") if firing.retries else ("fired", "starts now")
                     self._begin(firing, kind, f"{text}: run {firing.run}")
             for entry in self._schedules():
@@ -117,12 +117,8 @@ class Scheduler:
     def _open(self) -> list[Firing]:
         """Return the firings whose runs are due and have neither ended nor started."""
         now = self.clock.now()
-        return [each for each in self._without_process(self.ledger.open()) if not (each.due and each.due > now)]
-
-    def _without_process(self, firings: list[Firing]) -> list[Firing]:
-        """Return the firings whose runs have no process. A process may outlive the end of its run a little."""
-        running = {firing.run for firing, _ in self._running}
-        return [firing for firing in firings if firing.run not in running]
+        found = (each for each in self.ledger.open() if each.run not in self._running)
+        return [firing for firing in found if firing.due is None or firing.due <= now]
 
     def _is_busy(self, schedule: str) -> bool:
         """Return whether a run of the schedule has not ended, or waits for a retry."""
@@ -165,7 +161,8 @@ class Scheduler:
 
     def _judge(self) -> None:
         """Retry the firings that have failed, or record the events of their ends."""
-        for firing in self._without_process(self.ledger.ended()):
+        # A process may outlive the end of its run a little.
+        for firing in (each for each in self.ledger.ended() if each.run not in self._running):
             policies = {entry.name: entry.policy for entry in self.ledger.schedules(disabled=True)}
             policy = policies.get(firing.schedule, Policy())
             if firing.status in (Status.FAILED, Status.INTERRUPTED) and firing.retries < policy.retries:
@@ -204,7 +201,7 @@ class Scheduler:
         return min((moment for moment in moments if moment and moment > now), default=None)
 
     def _begin(self, firing: Firing, kind: str, text: str) -> None:
-        self._running.append((firing, self.start(firing)))
+        self._running[firing.run] = firing, self.start(firing)
         self.report(Event(kind, firing.schedule, text, {"run": firing.run, "at": firing.at}))
 
     def _reap(self) -> None:
@@ -219,10 +216,10 @@ class Scheduler:
 
     def _pop_exited(self) -> Iterator[tuple[str, int]]:
         """Remove and yield the runs whose processes have ended, with their exit codes."""
-        for firing, process in list(self._running):
+        for run, (_, process) in list(self._running.items()):
             if (code := process.poll()) is not None:
-                self._running.remove((firing, process))
-                yield firing.run, code
+                del self._running[run]
+                yield run, code
 
     def _close(self) -> None:
         """Stop the runs. The next scheduler resumes them."""
@@ -234,7 +231,7 @@ class Scheduler:
         while self._running:
             if signals_sent < self._stops:
                 signals_sent += 1
-                for _, process in self._running:
+                for _, process in self._running.values():
                     process.send_signal(signal.SIGTERM)
             self.clock.wait(None)
             for run, _ in self._pop_exited():

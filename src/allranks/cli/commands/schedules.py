@@ -295,10 +295,8 @@ def history(
         print_result(json, {"page": file}, f"written  {shown(file)}")
     elif json:
         print(to_json(rows[:limit]))
-    elif rows:
-        schedule_view.print_history(rows[:limit])
     else:
-        console().print("It has not fired yet.")
+        schedule_view.print_history(rows[:limit])
 
 
 def trigger(words: NameArgument, *, where: WhereOptions, json: JsonOption = False) -> None:
