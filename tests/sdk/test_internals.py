@@ -92,8 +92,9 @@ ATTRIBUTES = {
     "CommandJob": "_to_component",
     "ComponentCodeMixin": "_build_code _get_base_path_for_code _get_origin_code_in_str",
     "IgnoreFile": "_get_ignore_list",
-    "JobOperations": "_api_base_url _operation_scope _requests_pipeline _resolve_arm_id_for_command_job"
-    " _resolve_arm_id_for_sweep_job _runs_operations",
+    "Job": "_from_rest_object",
+    "JobOperations": "_api_base_url _get_job _operation_scope _requests_pipeline _resolve_arm_id_for_command_job"
+    " _resolve_arm_id_for_sweep_job _resolve_azureml_id _runs_operations",
     "JobSchedule": "_is_enabled",
     "NodeOutput": "_binding_output _data _meta _mode _owner _port_name _type",
     "PipelineJob": "_validate_compute_is_set _validate_init_finalize_job",
@@ -101,6 +102,7 @@ ATTRIBUTES = {
     "SweepJob": "_override_missing_properties_from_trial",
     "artifacts": "_get_datastore_name _upload_to_datastore",
     "environments": "_conda_file_path",
+    "azure.ai.ml._ml_client": "_code",
     "azure.ai.ml.dsl._pipeline_decorator": "_pipeline_builder",
     "azure.ai.ml.operations._component_operations": "_get_component_version",
     "azure.ai.ml.operations._run_operations": "_operation",

@@ -26,7 +26,7 @@ _SECTIONS = {
     "Look": {
         "runs": "List the runs of this workspace, the newest first.",
         "show": "Show a run: steps, metrics, outputs, and failures.",
-        "diff": "Compare two runs: what their steps depend on, and their results.",
+        "diff": "Compare two runs, or two pipeline files: what their steps depend on, and the results of runs.",
         "logs": "Print the logs of the ranks of a run, or of the engine, or pack them for an issue.",
         "why": "Say why a run has failed: the rank that failed first, its exception, what followed, and what to do.",
     },
@@ -36,7 +36,11 @@ _SECTIONS = {
         "components": "List and describe components, copy those of the library, and write new ones.",
         "environments": "List, check, build and verify the environments of a project.",
     },
-    "Azure": {"submit": "Submit a pipeline to Azure ML.", "register": "Register components for Azure ML's designer."},
+    "Azure": {
+        "submit": "Submit a pipeline to Azure ML.",
+        "pull": "Write a job of Azure ML as files: Python, YAML, components and environments.",
+        "register": "Register components for Azure ML's designer.",
+    },
     "Machine": {
         "doctor": "List the stacks on this machine, or show the Azure sizes and their hardware.",
         "clean": "Remove old runs and files that no run needs.",

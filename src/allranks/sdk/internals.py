@@ -410,3 +410,28 @@ def datastore_id(datastore: str | None, scope: Any) -> Any:
     """Return the id of a datastore. datastore: None for the default one"""
     artifacts = __getattr__("artifacts")
     return artifacts.get_datastore_arm_id(artifacts._get_datastore_name(datastore_name=datastore), scope)
+
+
+def job_body(client: Any, name: str) -> Any:
+    """Return the REST model of a job. `jobs.get` would convert it to an entity, and fail for some kinds of nodes."""
+    return client.jobs._get_job(name)
+
+
+def job_tree(client: Any, body: Any) -> Any:
+    """Return the tree of a file for the REST model of a job, with short ids."""
+    return client.jobs._resolve_azureml_id(__getattr__("Job")._from_rest_object(body))._to_dict()
+
+
+def download_code(client: Any, name: str, version: str, folder: Path) -> None:
+    """Download the code of a component into a new folder."""
+    client._code.download(name, version, folder)
+
+
+def download_context(client: Any, address: str, folder: Path) -> None:
+    """Download the build context of an environment into a folder."""
+    __getattr__("artifacts").download_artifact_from_storage_url(address, str(folder), client.datastores, None)
+
+
+def cause(error: Exception) -> Exception:
+    """Return the error that an error of the SDK hides; the error itself if it hides none."""
+    return getattr(error, "inner_exception", None) or error

@@ -54,12 +54,14 @@ class Workspace:
     """The jobs that a file submits and the entities that it creates while it is read.
 
     submitted:  submitted jobs, each once, in order
+    keeps_ids:  whether the job is sent to Azure ML: components that `find` knows keep their ids
     on_submit:  called with each job in its state at submission
     registered: (collection such as ``environments``, name) -> the last created entity
     """
 
     path: Path
     find: Find | None = None
+    keeps_ids: bool = False
     submitted: list[Any] = field(default_factory=list)
     on_submit: Callable[[Any], None] | None = None
     registered: dict[tuple[str, str], Any] = field(default_factory=dict)
@@ -85,7 +87,7 @@ class Workspace:
         ML."""
         if not entity.id and name:
             scope = f"azureml://registries/{registry}" if registry else _WORKSPACE
-            is_for_azure = self.find is None and not registry
+            is_for_azure = (self.find is None or self.keeps_ids) and not registry
             long = f"{scope}/{collection}/{name}/versions/{entity.version}"
             internals.set_id(entity, f"azureml:{name}:{entity.version}" if is_for_azure else long)
             self._changes.callback(internals.set_id, entity, None)
@@ -182,7 +184,9 @@ class _Operations:
         asset = self._asset(str(name), version, label)
         find = self.workspace.find if self.collection == "components" else None
         if find and isinstance(asset, Asset) and (spec := find(str(asset))):
-            return internals.load_component(spec)
+            if not self.workspace.keeps_ids:
+                return internals.load_component(spec)
+            vars(asset)["spec"] = spec
         if _creates_when_it_fails(sys._getframe(1)):
             from azure.core.exceptions import ResourceNotFoundError  # azure.core takes 0.1 s to import
 

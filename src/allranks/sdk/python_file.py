@@ -67,7 +67,7 @@ OnJob = Callable[["PythonFile", Any, bool], None]
 """A function that is called with a job in its current state, and whether it is being submitted."""
 
 
-def read(path: Path, find: Find | None = None, on_job: OnJob | None = None) -> PythonFile:
+def read(path: Path, find: Find | None = None, on_job: OnJob | None = None, *, keeps_ids: bool = False) -> PythonFile:
     """Import a Python file, or run a notebook's cells, and return the result.
 
     Each MLClient uses this machine only (see `allranks.sdk.offline_client`); code that does not use the SDK can access
@@ -75,6 +75,7 @@ def read(path: Path, find: Find | None = None, on_job: OnJob | None = None) -> P
     that has not happened.
 
     find:   returns the local spec of a registered component by its id; None if there is none
+    keeps_ids: whether a component that is found keeps its id, as for Azure ML
     on_job: called with each submitted job, and after each cell of a notebook with the other new jobs
 
     Statements of a notebook that this machine cannot execute are skipped if a job is submitted without them.
@@ -84,7 +85,7 @@ def read(path: Path, find: Find | None = None, on_job: OnJob | None = None) -> P
     name = f"_allranks_pipeline_{path.stem}"
     specification = None if path.suffix == NOTEBOOK else importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(specification) if specification else ModuleType("__main__")
-    file = PythonFile(path, module, Workspace(path, find), NodeLines(path))
+    file = PythonFile(path, module, Workspace(path, find, keeps_ids), NodeLines(path))
     skipped = SkippedStatements(path, lambda: not file.workspace.submitted, file.warnings)
     seen = 0
 

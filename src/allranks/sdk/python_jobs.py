@@ -20,7 +20,7 @@ from allranks.sdk.python_job import DslFile, PythonJob
 _EXPECTED = "a function that is decorated with @dsl.pipeline, or a job in a variable of the module"
 
 
-def read(path: Path, name: str | None, find: Find | None = None) -> DslFile | PythonJob:
+def read(path: Path, name: str | None, find: Find | None = None, *, keeps_ids: bool = False) -> DslFile | PythonJob:
     """Read the file, and return the job of this name, or the one that the file creates.
 
     Without a name, select the job that the file submits, else the one in a variable of the module, else the one that
@@ -29,7 +29,7 @@ def read(path: Path, name: str | None, find: Find | None = None) -> DslFile | Py
 
     Call this function, and `build` of the result, inside of `python_file.importable`. Raise InputError if the file
     cannot be read, does not have that job, or has several."""
-    file = python_file.read(path, find)
+    file = python_file.read(path, find, keeps_ids=keeps_ids)
     functions = {name: value for name, value in vars(file.module).items() if is_pipeline_function(value)}
     jobs = _jobs(file)
     if name is not None:
@@ -52,6 +52,17 @@ def read(path: Path, name: str | None, find: Find | None = None) -> DslFile | Py
         problem = Problem(shown(path), found, "one pipeline", fix, code="several-pipelines")
         raise InputError(problem, *file.cut_short)
     return _opened(file, choices)[0]
+
+
+def refer_by_id(job: Any) -> None:
+    """Let the nodes of a pipeline name their registered components by id, as for Azure ML: until now they had the
+    ports of the components' copies on this machine."""
+    for node in dict(getattr(job, "jobs", None) or {}).values():
+        component = internals.component(node)
+        if str(getattr(component, "id", None) or "").startswith("azureml:"):
+            internals.replace_component(node, component.id)
+        else:
+            refer_by_id(component)
 
 
 def read_each(path: Path, find: Find | None, on_job: OnJob) -> list[DslFile | PythonJob]:

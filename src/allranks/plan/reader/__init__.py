@@ -103,6 +103,8 @@ def opened(
     with session.session(client=client), python_file.importable(path):
         file = _open(path, function, lookup)
         job = file.build(_converted(file, settings.split(values)[0]))
+        if lookup is None:
+            python_jobs.refer_by_id(job)
         warnings = tuple(getattr(file, "warnings", ()))
         yield OpenJob(job, str(path), file.location, lookup, warnings, isinstance(file, DslFile))
 
@@ -181,11 +183,11 @@ def _open(
     path: Path, function: str | None, lookup: AssetLookup | None
 ) -> ComponentFile | DslFile | PythonJob | YamlFile:
     if path.suffix in python_file.SUFFIXES:
-        if lookup is None:
-            return python_jobs.read(path, function)
-        find = partial(lookup.find, kind=asset_id.COMPONENT, where=shown(path), required=False)
-        job = python_jobs.read(path, function, find)
-        lookup.created = job.file.workspace.registered
+        # A job that is sent to Azure ML keeps ids. `allranks.yaml` only gives it the ports of components.
+        known = lookup or AssetLookup.of(path.parent, None)
+        find = partial(known.find, kind=asset_id.COMPONENT, where=shown(path), required=False)
+        job = python_jobs.read(path, function, find, keeps_ids=lookup is None)
+        known.created = job.file.workspace.registered
         return job
     if function is not None:
         found = f"{function} names a function or a job, but {shown(path)} is not a Python file"
