@@ -134,6 +134,8 @@ class _Staged:
         for name, job in jobs.items():
             job = tree["jobs"].pop(name, None) or {key: value for key, value in job.items() if key != "_source"}
             tree["jobs"][name] = job  # in the order of the job
+            # What the SDK's conversion drops or breaks (azure-ai-ml 1.35.2)
+            job |= {"display_name": title} if (title := jobs[name].get("display_name")) else {}
             if isinstance(keys := jobs[name].get("partition_keys"), str):
                 job["partition_keys"] = json.loads(keys)
             job.pop("name", None)
