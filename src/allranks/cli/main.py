@@ -38,7 +38,7 @@ _SECTIONS = {
     },
     "Azure": {
         "submit": "Submit a pipeline to Azure ML.",
-        "pull": "Write a job of Azure ML as files: Python, YAML, components and environments.",
+        "pull": "Write a pipeline job of Azure ML as files: Python, YAML, components and environments.",
         "register": "Register components for Azure ML's designer.",
     },
     "Machine": {
