@@ -32,7 +32,8 @@ _IMPORTS = {
 }
 _CLASSES = {name.lower(): name for names in _IMPORTS.values() for name in names}
 """The classes by their names in lower case, which end with the types that files name."""
-_TAKEN = {"HERE", "Path", "job", "ml_client", "pulled", *keyword.kwlist, *_CLASSES.values()}
+_IN_FUNCTION = {*keyword.kwlist, *_CLASSES.values()}
+_TAKEN = {"HERE", "Path", "job", "ml_client", "pulled", *_IN_FUNCTION}
 _NOT_SET = ("type", "component", "trial", "inputs", "outputs", "search_space", "objective", "sampling_algorithm")
 """Keys of nodes that are arguments of the calls that create them, as all keys of `LOOPS` are."""
 
@@ -68,8 +69,8 @@ class _Writer:
                 if name := input_of(value):
                     self.inputs.setdefault(name)
                     self.types.setdefault(name, self.port(node, port))
-        if strange := [name for name in (*self.inputs, *tree.get("outputs", {})) if name in _TAKEN or "." in name]:
-            raise NotExpressible(f"an input or an output of the pipeline is named {strange[0]}")
+        if strange := [name for name in self.inputs if name in _IN_FUNCTION or "." in name]:
+            raise NotExpressible(f"an input of the pipeline is named {strange[0]}")
         taken = {*_TAKEN, *self.inputs}
         self.nodes = {name: f"{name}_step" if name in taken else name for name in self.jobs}
         self.components: dict[str, str] = {}
@@ -86,17 +87,20 @@ class _Writer:
         keys = ("display_name", "description", "experiment_name", "tags")
         about = {key: _literal(self.tree[key]) for key in keys if key in self.tree}
         loads = [f"{name} = {_load(reference)}" for reference, name in self.components.items()]
+        name = re.sub(r"\W+", "_", str(self.tree.get("display_name", "")).lower()).strip("_")
+        free = name.isidentifier() and name not in {*_TAKEN, *self.inputs, *self.nodes.values()}
+        name = name if free else "pulled"
         client = ["ml_client = MLClient.from_config(DefaultAzureCredential())"] if "ml_client." in str(loads) else []
         ordered = self.ordered()
-        results = [line for name in ordered for line in self.results(name)]
-        body = [line for name in ordered for line in self.node(name)]
+        results = [line for step in ordered for line in self.results(step)]
+        body = [line for step in ordered for line in self.node(step)]
         body += _lines("return {", results, "}") if results else []
         data = {name: _called("Input", value) for name, value in self.inputs.items() if isinstance(value, dict)}
         lines = [
             *("HERE = Path(__file__).parent", *client, "", *loads, "", "", *_call("@pipeline(", about)),
-            *_lines("def pulled(", self.parameters(), "):"),
+            *_lines(f"def {name}(", self.parameters(), "):"),
             *(f"    {line}" for line in body),
-            *("", "", *_call("job = pulled(", data), *self.settings()),
+            *("", "", *_call(f"job = {name}(", data), *self.settings()),
         ]
         code = "\n".join(lines)
         used = {

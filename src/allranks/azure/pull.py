@@ -109,7 +109,8 @@ class _Staged:
 
     def write_pipeline(self, tree: Mapping[str, Any]) -> None:
         """Write the files of a pipeline, without those that azure-ai-ml cannot read."""
-        self.write("allranks.yaml", {section: lines for section, lines in self.mapping.items() if lines})
+        if mapping := {section: lines for section, lines in self.mapping.items() if lines}:
+            self.write("allranks.yaml", mapping)
         specs = {reference: spec for reference, spec, _ in self.parts.values()}
         for name in ("pipeline.py", "pipeline.yml"):
             try:
