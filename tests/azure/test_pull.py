@@ -305,7 +305,7 @@ basics/hello-pipeline-io.yml basics/hello-pipeline-settings-serverless.yml paral
 parallel/2a_iris_batch_prediction parallel/3a_mnist_batch_identification
 pipelines/cifar-10 pipelines/iris-batch-prediction-using-parallel
 pipelines/mnist-batch-identification-using-parallel pipelines/nyc-taxi pipelines/tensorflow-image-segmentation
-pipelines-with-components/image_classification_with_densenet pipelines-with-components/nyc_taxi_data_regression
+pipelines-with-components/nyc_taxi_data_regression
 pipelines-with-components/nyc_taxi_data_regression/single-job-pipeline.yml
 pipelines-with-components/pipeline_with_hyperparameter_sweep
 pipelines-with-components/pipeline_with_pipeline_component/pipeline_with_train_eval_pipeline_component

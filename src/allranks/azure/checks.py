@@ -14,7 +14,7 @@ from allranks.errors import Problem
 from allranks.hardware import sizes, traps
 
 _ASSET = re.compile(r"(?:azureml:)?(?P<name>[^/:@]+)(?::(?P<version>[^/:@]+)|@(?P<label>[^/:@]+))?")
-_CURATED = "AzureML-"
+_UNLISTED = ("AzureML-", "azureml_anonymous", "CliV2Anonymous")
 _WITH_COMPUTE = "--compute NAME, or --size SIZE for serverless"
 
 
@@ -108,7 +108,7 @@ def _of_assets(operations: Any, kind: str, required: list[Requirements]) -> Iter
     named = dict.fromkeys(text for step in required if (text := getattr(step, kind)))
     for text in named:
         match = _ASSET.fullmatch(text)
-        if match is None or match["name"].startswith(_CURATED):
+        if match is None or match["name"].startswith(_UNLISTED):
             continue
         if (problem := _missing(operations, kind, match)) is not None:
             steps = [step for step in required if getattr(step, kind) == text]

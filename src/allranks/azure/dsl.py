@@ -52,6 +52,15 @@ def text(tree: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]]) -> str
     return _Writer(tree, specs).text()
 
 
+def with_types(tree: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the tree with numbers and booleans as inputs, of which the service keeps the texts, unless a component
+    declares a string."""
+    types = _types(tree, specs)
+    inputs = tree.get("inputs", {}).items()
+    typed = {name: value if types.get(name) == "string" else _typed(value) for name, value in inputs}
+    return {**tree, **({"inputs": typed} if typed else {})}
+
+
 def input_of(value: Any) -> str:
     """Return the input of the pipeline that a node's input is bound to; "" for any other value."""
     match = _bound(value)
@@ -59,16 +68,13 @@ def input_of(value: Any) -> str:
 
 
 class _Writer:
-    """types: of the pipeline's inputs without data, as far as the components declare them"""
-
     def __init__(self, tree: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]]) -> None:
         self.tree, self.specs, self.jobs = tree, specs, tree["jobs"]
-        self.inputs, self.types = dict(tree.get("inputs", {})), dict[str, str]()
-        for node in self.jobs.values():
-            for port, value in node.get("inputs", {}).items():
-                if name := input_of(value):
-                    self.inputs.setdefault(name)
-                    self.types.setdefault(name, self.port(node, port))
+        self.types = _types(tree, specs)
+        self.inputs = {
+            **tree.get("inputs", {}),
+            **{name: None for name in self.types if name not in tree.get("inputs", {})},
+        }
         if strange := [name for name in self.inputs if name in _IN_FUNCTION or "." in name]:
             raise NotExpressible(f"an input of the pipeline is named {strange[0]}")
         taken = {*_TAKEN, *self.inputs}
@@ -78,10 +84,6 @@ class _Writer:
             if (reference := _reference(node)) not in self.components and node["type"] not in LOOPS:
                 own = Path(reference).parent.name if reference.startswith("./") else name
                 self.components[reference] = f"{own}_step".upper() if own.upper() in taken else own.upper()
-
-    def port(self, node: Mapping[str, Any], name: str) -> str:
-        ports = self.specs.get(_reference(node), {}).get("inputs", {})
-        return str(ports.get(name, {}).get("type") or "string")
 
     def text(self) -> str:
         keys = ("display_name", "description", "experiment_name", "tags")
@@ -136,7 +138,10 @@ class _Writer:
             return
         if not _reference(node):
             raise NotExpressible(f"step {name} of type {node['type']} has no component")
-        arguments = {port: self.value(value, self.port(node, port)) for port, value in node.get("inputs", {}).items()}
+        ports = _ports(node, self.specs)
+        arguments = {
+            port: self.value(value, ports.get(port, "string")) for port, value in node.get("inputs", {}).items()
+        }
         arguments |= {
             port: _called(_CLASSES[space["type"]], space, "type")
             for port, space in node.get("search_space", {}).items()
@@ -218,7 +223,7 @@ class _Writer:
         )
         for name, value in self.inputs.items():
             if value is not None and not isinstance(value, dict):
-                yield f"{name}={self.value(value, self.types.get(name, 'integer'))}"
+                yield f"{name}={_literal(value)}"
         for name, value in self.inputs.items():
             if value is None:
                 yield f"{name}: Input(type={_literal(self.types[name])}, optional=True) = None"
@@ -239,6 +244,22 @@ class _Writer:
             for key, value in output.items():
                 if key != "type" and (key, value) != ("mode", "rw_mount"):
                     yield f"job.outputs.{name}.{key} = {_literal(value)}"
+
+
+def _ports(node: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return the types of the inputs that a node's component declares."""
+    ports = specs.get(_reference(node), {}).get("inputs", {})
+    return {name: str(port.get("type") or "string") for name, port in ports.items()}
+
+
+def _types(tree: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return the types of the pipeline's inputs that steps are bound to, by what their components declare."""
+    types: dict[str, str] = {}
+    for node in tree["jobs"].values():
+        for port, value in node.get("inputs", {}).items():
+            if name := input_of(value):
+                types.setdefault(name, _ports(node, specs).get(port, "string"))
+    return types
 
 
 def _bound(value: Any) -> re.Match[str] | None:

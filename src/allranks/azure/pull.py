@@ -112,6 +112,7 @@ class _Staged:
         if mapping := {section: lines for section, lines in self.mapping.items() if lines}:
             self.write("allranks.yaml", mapping)
         specs = {reference: spec for reference, spec, _ in self.parts.values()}
+        tree = dsl.with_types(tree, specs)
         for name in ("pipeline.py", "pipeline.yml"):
             try:
                 self.write(name, dsl.text(tree, specs) if name.endswith("py") else _without_unset(tree))
