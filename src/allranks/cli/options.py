@@ -130,20 +130,8 @@ DryRunOption: TypeAlias = Annotated[
 ]
 ChangesOption: TypeAlias = Annotated[bool, option("--dry-run", "Print what would change; change nothing.")]
 ComputeOption: TypeAlias = Annotated[str, option("--compute", "Cluster for steps that do not name one.", "NAME")]
-RetriesOption: TypeAlias = Annotated[
-    int,
-    typer.Option(
-        "--retries",
-        min=0,
-        help="How many times a failed step is retried. allranks.yaml may have other numbers for steps.",
-    ),
-]
 StreamedRankOption: TypeAlias = Annotated[
     str, option("--rank", "Rank whose output is printed, or all for that of every rank.", "N|all")
-]
-SlotsOption: TypeAlias = Annotated[
-    int | None,
-    option("--slots", "How many ranks may run at once; a larger step runs alone. Default: the number of cores.", min=1),
 ]
 GpusOption: TypeAlias = Annotated[
     str,
@@ -153,9 +141,6 @@ GpusOption: TypeAlias = Annotated[
         help="auto: one GPU per rank. share: ranks share the GPUs. N: use N GPUs; 0 trains on the CPU.",
         callback=_gpus,
     ),
-]
-TrackOption: TypeAlias = Annotated[
-    bool, typer.Option("--track/--no-track", help="Create an MLflow run for each step that runs Python.")
 ]
 SampleOption: TypeAlias = Annotated[
     str,
@@ -230,14 +215,34 @@ class AzureOptions(WorkspaceOptions):
 
 
 @dataclass(frozen=True)
-class RunOptions:
-    """How a run is executed on this machine."""
+class MachineOptions:
+    """How runs use this machine."""
 
     instances: InstancesOption = "auto"
-    retries: RetriesOption = 0
-    slots: SlotsOption = None
+    retries: Annotated[
+        int,
+        typer.Option(
+            "--retries",
+            min=0,
+            help="How many times a failed step is retried. allranks.yaml may have other numbers for steps.",
+        ),
+    ] = 0
+    slots: Annotated[
+        int | None,
+        option(
+            "--slots", "How many ranks may run at once; a larger step runs alone. Default: the number of cores.", min=1
+        ),
+    ] = None
     gpus: GpusOption = "auto"
-    track: TrackOption = True
+    track: Annotated[
+        bool, typer.Option("--track/--no-track", help="Create an MLflow run for each step that runs Python.")
+    ] = True
+
+
+@dataclass(frozen=True)
+class RunOptions(MachineOptions):
+    """How a run is executed on this machine."""
+
     cold: Annotated[
         bool,
         option(

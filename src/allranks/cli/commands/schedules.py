@@ -23,13 +23,9 @@ from allranks.cli.options import (
     ChangesOption,
     ComputeOption,
     FolderOption,
-    GpusOption,
-    InstancesOption,
     JsonOption,
-    RetriesOption,
+    MachineOptions,
     SchedulesArgument,
-    SlotsOption,
-    TrackOption,
     argument,
     option,
 )
@@ -96,11 +92,8 @@ class WhereOptions(AzureOptions):
 @streams.unbroken()
 def run(
     words: NamesArgument = None,
-    instances: InstancesOption = "auto",
-    retries: RetriesOption = 0,
-    slots: SlotsOption = None,
-    gpus: GpusOption = "auto",
-    track: TrackOption = True,
+    *,
+    machine: MachineOptions,
     notify: Annotated[
         str,
         option(
@@ -122,12 +115,11 @@ def run(
     target, names = _sorted(words)
     place, send = SchedulerPaths(Workspace.at(folder)), notifier.sender(notify) if notify else None
     report = partial(schedule_view.print_event, json)
-    options = {"instances": instances, "retries": retries, "slots": slots, "gpus": gpus, "track": track}
     with place.hold() as lock:
         reading.read(place, target)
         with Ledger(place.ledger) as ledger, looking(place) as look:
             only = frozenset(_entry(ledger, name).name for name in names)
-            judge, start = partial(events.of_end, place), partial(running.start, place, options, lock)
+            judge, start = partial(events.of_end, place), partial(running.start, place, vars(machine), lock)
             scheduler = Scheduler(ledger, start, report, only=only, look=look, judge=judge, notifies=send is not None)
             delivery = notifier.delivery(place.ledger, send, report) if send else nullcontext()
             with stop_signals.counted(scheduler.stop), delivery:
