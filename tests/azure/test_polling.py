@@ -6,7 +6,7 @@ from allranks.azure.errors import AzureError, NotFoundError, SignInError
 from allranks.azure.watch import PATIENCE, POLL, POLL_MAX, SIGN_IN_PATIENCE, UNKNOWN_PATIENCE, Polling
 from allranks.errors import InputError, Problem
 
-AWAY = AzureError("the service failed (503)")
+AWAY = AzureError(Problem("watching", "the service failed (503)"))
 EXPIRED = SignInError(Problem("watching", "authentication failed (401)"))
 UNKNOWN = NotFoundError(Problem("watching", "not found (404)"))
 

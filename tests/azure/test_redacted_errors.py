@@ -69,4 +69,4 @@ def test_what_is_no_secret_stays(text: str) -> None:
 
 def test_a_failure_by_itself_has_none() -> None:
     assert str(AzureError(Problem("x", f"Bearer {TOKEN}"))) == "x: Bearer ***"
-    assert str(AzureError(f"AccountKey={KEY}")) == "AccountKey=***"
+    assert str(AzureError(Problem("", f"AccountKey={KEY}"))) == "AccountKey=***"

@@ -30,8 +30,7 @@ class AzureError(Exception):
     The text is the whole message, without secrets.
     """
 
-    def __init__(self, problem: Problem | str) -> None:
-        problem = Problem("", problem) if isinstance(problem, str) else problem
+    def __init__(self, problem: Problem) -> None:
         where, found, expected, fix = map(redact, (problem.where, problem.found, problem.expected, problem.fix))
         self.problem = replace(problem, where=where, found=found, expected=expected, fix=fix)
         super().__init__(str(self.problem))
@@ -79,18 +78,19 @@ def translate(error: Exception, doing: str, fix: str = "") -> InputError | Azure
         return _wrong(doing, f"the service accepted it, then it failed: {_service_message(error)}", "", fix)
     if isinstance(error, core.ServiceRequestError):
         fix = "check the network, the proxy, and the endpoint, then try again"
-        return _failed(doing, f"Azure cannot be reached: {_innermost(error)}", "", fix)
+        return AzureError(Problem(doing, f"Azure cannot be reached: {_innermost(error)}", "", fix))
     if isinstance(error, (core.ServiceResponseError, core.HttpResponseError, core.DeserializationError)):
         found = f"the response is incomplete or invalid: {_innermost(error)}"
-        return _failed(doing, found, "", "try again; completed parts are not repeated")
+        return AzureError(Problem(doing, found, "", "try again; completed parts are not repeated"))
     if _is_validation(error):
         return _wrong(doing, _short(validation_errors.one_line(error)), "", fix)
     if isinstance(error, core.AzureError):
-        return _failed(doing, _short(validation_errors.one_line(error)), "", fix)
+        return AzureError(Problem(doing, _short(validation_errors.one_line(error)), "", fix))
     frames = traceback.extract_tb(error.__traceback__)
     if not frames or frames[-1].filename.startswith(_OWN):
         return None  # our code raised it, not a library that it called
-    return _failed(doing, f"the SDK failed to process the response: {type(error).__name__}: {_short(str(error))}")
+    found = f"the SDK failed to process the response: {type(error).__name__}: {_short(str(error))}"
+    return AzureError(Problem(doing, found))
 
 
 def _of_status(error: Any, doing: str, fix: str) -> InputError | AzureError:
@@ -98,10 +98,10 @@ def _of_status(error: Any, doing: str, fix: str) -> InputError | AzureError:
     if status == 429:
         wait = str(getattr(error.response, "headers", {}).get("Retry-After", ""))
         fix = f"try again in {wait} seconds" if wait.isdecimal() else "try again later"
-        return _failed(doing, f"too many requests (429), after several tries: {message}", "", fix)
+        return AzureError(Problem(doing, f"too many requests (429), after several tries: {message}", "", fix))
     if status >= 500 or status == 408:
         found = f"the service failed ({status}), after several tries: {message}"
-        return _failed(doing, found, "", "try again; https://azure.status.microsoft lists outages")
+        return AzureError(Problem(doing, found, "", "try again; https://azure.status.microsoft lists outages"))
     kind, found, expected, default_fix = _REFUSALS.get(status, (InputError, "rejected", "", ""))
     fix = default_fix if expected else fix or default_fix
     return _wrong(doing, f"{found} ({status}): {message}", expected, fix, kind)
@@ -127,10 +127,6 @@ def _wrong(
     where: str, found: str, expected: str = "", fix: str = "", kind: type[InputError] = InputError
 ) -> InputError:
     return kind(Problem(*map(redact, (where, found, expected, fix))))
-
-
-def _failed(where: str, found: str, expected: str = "", fix: str = "") -> AzureError:
-    return AzureError(Problem(where, found, expected, fix))
 
 
 def _service_message(error: Any) -> str:
