@@ -8,11 +8,13 @@ A parallel step runs this file with its own Python, which may be 3.7.
 
 from __future__ import annotations
 
+import builtins
 import errno
 import io
 import json
 import os
 import re
+import sys
 import time as clock
 import traceback
 from collections import deque
@@ -141,6 +143,16 @@ def failure_of(error: BaseException, message: str | None = None) -> Failure:
             message = "<exception str() failed>"
     text = "".join(traceback.format_exception(kind, error, error.__traceback__))
     return Failure(name, message, text, rank=int(rank) if rank.isdecimal() else None)
+
+
+def exit_code_of(error: SystemExit) -> int:
+    """Return the exit code of a process that this exception ends. Print its text to stderr, as the interpreter does."""
+    if error.code is None:
+        return 0
+    if isinstance(error.code, int):
+        return error.code & 0xFF
+    builtins.print(error.code, file=sys.stderr)  # a script may have replaced print
+    return 1
 
 
 def read(path: str | os.PathLike[str], offset: int = 0) -> tuple[list[Event], int]:

@@ -80,7 +80,7 @@ def record(error: BaseException) -> int:
     Ctrl-C; and 1 for every other exception.
     """
     if isinstance(error, SystemExit):
-        code = _exit_code(error)
+        code = report.exit_code_of(error)
         if code != 0 and not isinstance(error, Evicted):
             _report(error, f"the script ended itself with exit code {code}")
         return code
@@ -129,15 +129,6 @@ def leave_now(code: int) -> NoReturn:
 
 def _report(error: BaseException, message: str | None = None) -> None:
     report.append(report.failure_of(error, message))
-
-
-def _exit_code(error: SystemExit) -> int:
-    if error.code is None:
-        return 0
-    if isinstance(error.code, int):
-        return error.code & 0xFF
-    print(error.code, file=sys.stderr)
-    return 1
 
 
 def _finalise_mpi(code: int) -> None:

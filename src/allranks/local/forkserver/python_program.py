@@ -6,7 +6,6 @@ of gloo (`terminate called without an active exception`).
 """
 
 import atexit
-import builtins
 import ctypes
 import gc
 import io
@@ -120,29 +119,20 @@ def _below_this_package(traceback: TracebackType | None) -> TracebackType | None
 def _report(error: BaseException) -> int:
     """Return the exit code of a program that has ended with this exception."""
     if isinstance(error, SystemExit):
-        return _exit_code(error)
+        return report.exit_code_of(error)
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
     if sys.version_info >= (3, 12):
         sys.last_exc = error  # novermin
     try:
         sys.excepthook(type(error), error, error.__traceback__)
     except SystemExit as exit_of_hook:
-        return _exit_code(exit_of_hook)
+        return report.exit_code_of(exit_of_hook)
     except BaseException as failure:
         print("Error in sys.excepthook:", file=sys.stderr)
         print_exception(failure.with_traceback(_below_this_package(failure.__traceback__)))
         print("\nOriginal exception was:", file=sys.stderr)
         print_exception(error)
     return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
-
-
-def _exit_code(error: SystemExit) -> int:
-    if error.code is None:
-        return 0
-    if isinstance(error.code, int):
-        return error.code & 0xFF
-    builtins.print(error.code, file=sys.stderr)
-    return 1
 
 
 FLUSH_FAILED = 120
