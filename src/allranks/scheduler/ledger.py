@@ -185,10 +185,6 @@ def run_name(schedule: str, at: datetime) -> str:
     return f"{schedule}-{at.astimezone(UTC):%Y%m%dT%H%M%SZ}"
 
 
-def _moments(created: str, cursor: str) -> tuple[datetime, datetime]:
-    return datetime.fromisoformat(created), datetime.fromisoformat(cursor)
-
-
 class Ledger(Database):
     """An open ledger."""
 
@@ -243,14 +239,14 @@ class Ledger(Database):
             " ORDER BY name"
         ).fetchall()
         return [
-            Entry(name, source, loads(trigger), *_moments(created, cursor), Policy(**json.loads(policy)), content,
-                  active > 0, self._last(name))
+            Entry(
+                name, source, loads(trigger), datetime.fromisoformat(created), datetime.fromisoformat(cursor),
+                Policy(**json.loads(policy)), content, active > 0,
+                next(self._firings("WHERE schedule = ? ORDER BY at DESC LIMIT 1", name), None),
+            )
             for name, source, trigger, created, cursor, policy, content, active in rows
             if disabled or active > 0
         ]  # fmt: skip
-
-    def _last(self, schedule: str) -> Firing | None:
-        return next(self._firings("WHERE schedule = ? ORDER BY at DESC LIMIT 1", schedule), None)
 
     def plan(self, schedule: str) -> str:
         (plan,) = self.connection.execute("SELECT plan FROM schedule WHERE name = ?", (schedule,)).fetchone()

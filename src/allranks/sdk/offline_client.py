@@ -184,9 +184,10 @@ class _Operations:
         asset = self._asset(str(name), version, label)
         find = self.workspace.find if self.collection == "components" else None
         if find and isinstance(asset, Asset) and (spec := find(str(asset))):
-            if not self.workspace.keeps_ids:
-                return internals.load_component(spec)
-            vars(asset)["spec"] = spec
+            component = internals.load_component(spec)
+            if self.workspace.keeps_ids:
+                internals.set_id(component, str(asset))
+            return component
         if _creates_when_it_fails(sys._getframe(1)):
             from azure.core.exceptions import ResourceNotFoundError  # azure.core takes 0.1 s to import
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from allranks.sdk import internals
@@ -65,20 +64,11 @@ class Asset(Unknown):
 
 
 class Component(Asset):
-    """A registered component. Calling it creates a node that refers to its id.
-
-    spec: a copy of its spec; None if there is none on this machine
-    """
-
-    spec: Path | None = None
+    """A registered component without a local spec. Calling it creates a node that refers to its id."""
 
     def __call__(self, *arguments: Any, **inputs: Any) -> Any:
         if arguments:
             raise TypeError(f"the inputs of {self} are given by name: its spec is not on this machine")
-        if self.spec is not None:
-            component = internals.load_component(self.spec)
-            internals.set_id(component, str(self))
-            return component(**inputs)
         set_inputs = {name: value for name, value in inputs.items() if value is not None}
         node = internals.Command(component=str(self), inputs=set_inputs, _from_component_func=True)
         internals.set_outputs(node, _any_outputs(node))
