@@ -204,3 +204,21 @@ class InputError(Exception):
     @classmethod
     def of(cls, problems: Iterable[Problem]) -> InputError:
         return cls(*problems)
+
+
+class Problems(list[Problem]):
+    """Problems that are raised together: ``with problems:`` adds those of an InputError that the block raises."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> bool:
+        if isinstance(error, InputError):
+            self += error.problems
+        return isinstance(error, InputError)
+
+
+def raise_any(problems: Iterable[Problem]) -> None:
+    """Raise InputError with the problems if there are any."""
+    if found := tuple(problems):
+        raise InputError(*found)

@@ -11,7 +11,7 @@ from allranks.checks.plan.launchers import launcher_of
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.requirements import LAUNCH, PER_NODE
 from allranks.contract.variables import SIZE
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, raise_any
 from allranks.hardware import sizes, traps
 from allranks.plan.ports import PRIMITIVES, needed_nodes
 from allranks.plan.reader.context import pipeline_output, value_of
@@ -66,8 +66,8 @@ def layout(
     counts = {_INSTANCES: instance_count, _PROCESSES: process_count_per_instance}
     # The distribution of a registered component is unknown here.
     isolated = distribution is None and not launcher and not isinstance(component, str)
-    if problems := list(_impossible(counts, distribution, launcher, hardware, isolated)):
-        raise InputError.of(dataclasses.replace(each, where=f"{where}, {each.where}") for each in problems)
+    problems = _impossible(counts, distribution, launcher, hardware, isolated)
+    raise_any(dataclasses.replace(each, where=f"{where}, {each.where}") for each in problems)
 
     if instance_count is not None:
         if type(resources.instance_count) is int and _workers(distribution) == resources.instance_count:

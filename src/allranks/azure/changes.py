@@ -9,7 +9,7 @@ from typing import Any
 from allranks.azure.errors import service_errors
 from allranks.azure.requirements import SERVERLESS, ComputeId, job_steps
 from allranks.contract.variables import SIZE
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, raise_any
 from allranks.hardware import sizes
 from allranks.sdk import internals
 
@@ -99,9 +99,8 @@ def _resize(job: Any, changes: Changes) -> None:
         set_compute(job, SERVERLESS)
         return
     nodes = dict(job.jobs.items())
-    if unknown := [step for step in changes.sizes if step not in nodes]:
-        expected = f"one of: {', '.join(nodes)}"
-        raise InputError.of(Problem(f"--size {step}=...", "there is no such step", expected) for step in unknown)
+    unknown, expected = [step for step in changes.sizes if step not in nodes], f"one of: {', '.join(nodes)}"
+    raise_any(Problem(f"--size {step}=...", "there is no such step", expected) for step in unknown)
     set_compute(job, SERVERLESS)
     for name, node in nodes.items():
         size = changes.sizes.get(name, changes.size)

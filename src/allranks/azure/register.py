@@ -8,7 +8,7 @@ from typing import Any
 from allranks.azure.errors import service_errors
 from allranks.azure.workspace import quiet_uploads
 from allranks.catalog.releases import DIGEST, ENVIRONMENT, Release
-from allranks.errors import InputError, Problem
+from allranks.errors import Problem, raise_any
 from allranks.sdk import internals
 from allranks.sdk.session import quiet
 
@@ -26,13 +26,11 @@ def missing(client: Any, releases: Sequence[Release]) -> tuple[Release, ...]:
     with service_errors("asking what is registered"), quiet(), ThreadPoolExecutor(_CONCURRENCY) as pool:
         digests = list(pool.map(lambda release: _registered_digest(client, release), releases))
     found, fix = "this version is registered with other content", "raise the version in the spec"
-    problems = [
+    raise_any(
         Problem(str(release), found, "", fix, code="version-taken")
         for release, digest in zip(releases, digests, strict=True)
         if digest not in (None, release.digest)
-    ]
-    if problems:
-        raise InputError.of(problems)
+    )
     return tuple(release for release, digest in zip(releases, digests, strict=True) if digest is None)
 
 

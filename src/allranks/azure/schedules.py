@@ -20,7 +20,7 @@ from allranks.azure.dry_run import body_of
 from allranks.azure.errors import service_errors
 from allranks.azure.requirements import requirements
 from allranks.azure.workspace import WorkspaceName, quiet_uploads
-from allranks.errors import InputError, Problem, did_you_mean
+from allranks.errors import InputError, Problem, did_you_mean, raise_any
 from allranks.plan.graph import Graph
 from allranks.plan.reader import OpenJob
 from allranks.schedules.finding import Schedule, find_schedules
@@ -135,8 +135,7 @@ def changes(order: Order) -> list[Change]:
         declared = _declared(order)
         problems = [problem for each in declared if (problem := _ended(each, datetime.now(UTC)))]
         problems += [problem for each in declared for problem in _misplaced(each, order.clusters)]
-        if problems:
-            raise InputError.of(problems)
+        raise_any(problems)
         planned = [_change(each, order) for each in declared]
     if order.prune:
         names, files = {change.name for change in planned}, _files(declared, order.target)
@@ -254,8 +253,7 @@ def _declared(order: Order) -> tuple[Schedule, ...]:
             where = f"schedule {each.name}, key compute ({each.where})"
             found = f"no compute is given for {', '.join(steps)}"
             problems.append(Problem(where, found, "a cluster", fix, code="no-compute"))
-    if problems:
-        raise InputError.of(problems)
+    raise_any(problems)
     for each in declared:
         if not isinstance(each.entity.create_job, str):  # a job of the workspace, by its id
             set_sizes(each.entity.create_job, order.clusters)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from allranks.catalog.releases import Release, digest_of_file
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, raise_any
 from allranks.workspace import write_file
 
 MANIFEST = ".allranks-export.json"
@@ -95,8 +95,7 @@ def _refuse(target: Path, incoming: Mapping[str, str], before: Mapping[str, str]
             problems.append(Problem(place, "it is outside of the folder", "a file inside", "remove the link"))
         elif (target / name).is_dir():
             problems.append(Problem(place, "it is a folder", "an exported file", "move it elsewhere"))
-    if problems:
-        raise InputError.of(problems)
+    raise_any(problems)
 
 
 def _copy(source: Path, target: Path) -> None:

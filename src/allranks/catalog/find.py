@@ -9,7 +9,7 @@ from typing import Any
 from allranks.catalog import shipped_specs
 from allranks.catalog.declared_ports import Port, input_ports, output_ports
 from allranks.catalog.variants import TABLE, refresh, refresh_below
-from allranks.errors import InputError, Problem, did_you_mean
+from allranks.errors import InputError, Problem, Problems, did_you_mean, raise_any
 from allranks.images.find import REGISTERED
 from allranks.sdk import internals
 from allranks.sdk.paths import nearest, project_folder
@@ -69,20 +69,16 @@ def find_components(root: Path | None = None) -> tuple[ComponentInfo, ...]:
     with session(client=False):
         loaded, problems = load_all(specs)
         components = [describe(component, spec) for spec, component in loaded]
-    if problems:
-        raise InputError.of(problems)
+    raise_any(problems)
     return tuple(sorted(components, key=lambda component: component.name))
 
 
-def load_all(specs: Sequence[Path]) -> tuple[list[tuple[Path, Any]], list[Problem]]:
+def load_all(specs: Sequence[Path]) -> tuple[list[tuple[Path, Any]], Problems]:
     """Return azure-ai-ml's component of each spec, and the problems of specs that cannot be loaded."""
-    components: list[tuple[Path, Any]] = []
-    problems: list[Problem] = []
+    components, problems = list[tuple[Path, Any]](), Problems()
     for spec in specs:
-        try:
+        with problems:
             components += [(spec, component) for component in load(spec)]
-        except InputError as error:
-            problems += error.problems
     return components, problems
 
 
@@ -119,8 +115,7 @@ def find_specs(root: Path) -> tuple[Path, ...]:
         expected = f"a folder with {' or '.join(SPECS)} for each component"
         fix = "add one: allranks components new NAME, or name another folder"
         problems = [Problem(str(root), "no component", expected, fix)]
-    if problems:
-        raise InputError.of(problems)
+    raise_any(problems)
     return tuple(specs)
 
 
@@ -133,8 +128,7 @@ def run_target(job: str) -> str:
     if os.path.exists(job):
         return next((file for name in SPECS if os.path.isfile(file := os.path.join(job, name))), job)
     if not job.isidentifier():
-        if problems := list(refresh_below(Path(job))):
-            raise InputError.of(problems)
+        raise_any(refresh_below(Path(job)))
         return job
     return str(spec_of(job, "a file with a pipeline or a job, or the name of a component"))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from allranks.catalog import shipped_specs
 from allranks.catalog.declared_ports import Port, input_ports, output_ports
-from allranks.errors import InputError, Problem, did_you_mean
+from allranks.errors import InputError, Problem, did_you_mean, raise_any
 from allranks.sdk import internals, user_code
 from allranks.sdk.session import quick_yaml, quiet
 from allranks.sdk.specs import load
@@ -67,8 +67,7 @@ def component_function(name: str, spec: Path) -> Callable[..., Any]:
     ports = {port.name: port for port in input_ports(component)}
 
     def function(**inputs: Any) -> Any:
-        if problems := list(_problems(name, ports, inputs, sys._getframe(1))):
-            raise InputError.of(problems)
+        raise_any(_problems(name, ports, inputs, sys._getframe(1)))
         return create(**inputs)
 
     function.__name__ = function.__qualname__ = name

@@ -24,7 +24,7 @@ from typing import Any
 
 from allranks.catalog.find import components_folder, describe, environment_file, find_specs, load_all
 from allranks.catalog.variants import as_yaml
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, Problems, raise_any
 from allranks.images.find import FOLDER, REGISTERED
 from allranks.sdk import internals
 from allranks.sdk.compilation import component_request
@@ -104,8 +104,7 @@ def release(into: Path, root: Path | None = None, names: Sequence[str] = (), reg
         if not names or each.name in needed or _is_named(each.name, each.source, names)
     ]
     problems += _duplicates([*selected, *released])
-    if problems:
-        raise InputError.of(problems)
+    raise_any(problems)
     for environment in by_file.values():
         if environment not in selected:
             shutil.rmtree(into / environment.folder)
@@ -119,26 +118,24 @@ def _environment_files(root: Path, components: Sequence[tuple[Path, Any]]) -> li
     return list({file.resolve(): file for file in (*files, *named)}.values())
 
 
-def _environment(file: Path, into: Path, problems: list[Problem]) -> Release | None:
-    try:
+def _environment(file: Path, into: Path, problems: Problems) -> Release | None:
+    with problems:
         content, context, conda = environment_spec(file)
         files = context_of(context, str(file)).below(CONTEXT) if context else FileList()
         if conda:
             files = replace(files, files={**files.files, "conda.yaml": conda})
         return _written(ENVIRONMENT, content, files, file, into)
-    except InputError as error:
-        problems += error.problems
-        return None
+    return None
 
 
 def _component(
-    spec: Path, component: Any, into: Path, environments: Mapping[Path, Release], registry: str, problems: list[Problem]
+    spec: Path, component: Any, into: Path, environments: Mapping[Path, Release], registry: str, problems: Problems
 ) -> Release | None:
     file = environment_file(component)
     environment = environments.get(file.resolve()) if file else None
     if file and environment is None:
         return None  # its problems are reported already
-    try:
+    with problems:
         request = component_request(component)
         code = code_of(request.code, request.command, str(spec)) if request.code else None
         has_code = bool(code and code.files)
@@ -146,9 +143,7 @@ def _component(
         content = component_spec(component, spec, has_code, reference)
         files = code.below(CODE) if code else FileList()
         return _written(COMPONENT, content, files, spec, into, environment, registry)
-    except InputError as error:
-        problems += error.problems
-        return None
+    return None
 
 
 def _written(
@@ -207,7 +202,7 @@ def _chosen(
     components: list[tuple[Path, Any]],
     environments: Mapping[Path, Release],
     names: Sequence[str],
-    problems: list[Problem],
+    problems: Problems,
 ) -> list[tuple[Path, Any]]:
     found = [(component.name, spec) for spec, component in components]
     found += [(environment.name, environment.source) for environment in environments.values()]

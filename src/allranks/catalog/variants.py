@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, raise_any
 from allranks.sdk.spec_files import files_below
 from allranks.sdk.yaml_lines import at, read_mapping
 from allranks.workspace import write_file
@@ -38,12 +38,12 @@ def refresh(folder: Path) -> tuple[str, ...]:
     variants = variants_of(folder / SPEC, folder / TABLE)
     existing = {spec: _text(spec) for spec in folder.glob(f"*/{SPEC}")}
     specs = {folder / name / SPEC: f"{_HEADER}\n{_SHARED_CODE}\n{text}" for name, text in variants.items()}
-    if own := [spec for spec in specs if not existing.get(spec, _HEADER).startswith(_HEADER)]:
-        expected, fix = "a name that no component has", "remove that file, or rename the variant"
-        raise InputError.of(
-            Problem(at(folder / TABLE, spec.parent.name), f"{spec} exists and was not generated", expected, fix)
-            for spec in own
-        )
+    expected, fix = "a name that no component has", "remove that file, or rename the variant"
+    raise_any(
+        Problem(at(folder / TABLE, spec.parent.name), f"{spec} exists and was not generated", expected, fix)
+        for spec in specs
+        if not existing.get(spec, _HEADER).startswith(_HEADER)
+    )
     try:
         for spec, text in existing.items():
             if spec not in specs and text.startswith(_HEADER):
@@ -95,8 +95,7 @@ def variants_of(spec: Path, table: Path) -> dict[str, str]:
     """
     base, patches = read_mapping(spec), read_mapping(table)
     problems = [problem for key, patch in patches.items() for problem in _mistakes(table, spec, str(key), patch, base)]
-    if problems:
-        raise InputError.of(problems)
+    raise_any(problems)
     return {str(key): as_yaml(_variant(spec, str(key), patch, base)) for key, patch in patches.items()}
 
 

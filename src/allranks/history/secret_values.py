@@ -7,7 +7,7 @@ import json
 from collections.abc import Container, Mapping
 from pathlib import Path
 
-from allranks.errors import InputError, Problem
+from allranks.errors import Problem, raise_any
 from allranks.history.records import RunRecord
 from allranks.secrets import MASK, is_secret_name, redact, secrets_in
 from allranks.workspace import write_file
@@ -37,11 +37,11 @@ def settings_of(run: RunRecord, given: Container[str] = ()) -> dict[str, str]:
     values = load(Path(run.folder))
     settings = {name: values.get(f"--set {name}", text) for name, text in run.settings.items() if name not in given}
     found = "a secret, which is not stored"
-    if gone := [name for name, text in settings.items() if MASK in text]:
-        raise InputError.of(
-            Problem(f"input {name} of run {run.id}", found, "", f"add: --set {name}=VALUE", code="secrets-gone")
-            for name in gone
-        )
+    raise_any(
+        Problem(f"input {name} of run {run.id}", found, "", f"add: --set {name}=VALUE", code="secrets-gone")
+        for name, text in settings.items()
+        if MASK in text
+    )
     return settings
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, raise_any
 from allranks.sdk.paths import project_folder
 from allranks.sdk.yaml_lines import at, read_mapping
 
@@ -33,12 +33,12 @@ class EnvironmentFolder:
             fix = "write it: see docs/how-to/build-images.md"
             raise InputError(Problem(str(path), "No such file or directory", "a YAML file", fix))
         expected = read_mapping(path)
-        if wrong := [name for name, probes in expected.items() if not isinstance(probes or {}, dict)]:
-            sections = "keys and values: probes, and what they must find, such as python: 3.12"
-            raise InputError.of(
-                Problem(at(path, name), f"section {name!r} is {expected[name]!r}", sections, "correct it")
-                for name in wrong
-            )
+        sections = "keys and values: probes, and what they must find, such as python: 3.12"
+        raise_any(
+            Problem(at(path, name), f"section {name!r} is {probes!r}", sections, "correct it")
+            for name, probes in expected.items()
+            if not isinstance(probes or {}, dict)
+        )
         return {**expected, "tags": self.registered.get("tags") or {}}
 
 
@@ -56,8 +56,7 @@ def find_environments(root: Path | None = None, names: tuple[str, ...] = ()) -> 
     if not existing:
         fix = "change to the project, or name the folder: --folder DIR"
         problems = [Problem(str(root), "no environment", f"folders with an {REGISTERED}", fix)]
-    if problems:
-        raise InputError.of(problems)
+    raise_any(problems)
     folders = (root / name for name in names or existing)
     return tuple(EnvironmentFolder(folder, read_mapping(folder / REGISTERED)) for folder in folders)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, raise_any
 from allranks.images.build import arguments_of
 from allranks.plan.environment import Environment
 from allranks.sdk import yaml_lines
@@ -119,8 +119,7 @@ def _requirement_problems(line: str, file: Path) -> Iterator[Problem]:
 
 def _of_conda(specification: Mapping[str, Any], file: Path) -> Packages:
     """Return the packages of a conda specification. file: contains it, for messages and relative paths"""
-    if problems := list(conda_problems(specification, file)):
-        raise InputError.of(problems)
+    raise_any(conda_problems(specification, file))
     python, conda_packages, pip, files = "", list[str](), list[str](), list[Path]()
     for entry in specification["dependencies"]:
         if isinstance(entry, dict):
@@ -162,8 +161,7 @@ def _expanded(lines: Iterable[str], file: Path, files: list[Path]) -> Iterator[s
         try:
             if option in _FILE:
                 own = path.read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
-                if problems := [problem for each in own for problem in _requirement_problems(each, path)]:
-                    raise InputError.of(problems)
+                raise_any(problem for each in own for problem in _requirement_problems(each, path))
                 yield from _expanded(own, path, files)
             elif "://" not in text and (option in _LOCAL or re.match(r"\.{0,2}/", text)):
                 path.stat()

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from allranks.contract.commands import PIP_INSTALL
-from allranks.errors import InputError, Level, Problem
+from allranks.errors import Level, Problem, Problems, raise_any
 from allranks.images import cache
 from allranks.images.realise import HOST, Realised, realise
 from allranks.local import interpreters
@@ -40,16 +40,13 @@ def with_interpreters(
     if not wanted:
         return plan, []
     found: dict[_Key, Realised] = {}
-    problems: list[Problem] = []
+    problems = Problems()
     for key, paths in wanted.items():
         environment, way, _, installer = key
         name = environment.name or paths[0]
-        try:
+        with problems:
             found[key] = realise(environment, way, partial(report, name), makes=makes, installer=installer)
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError.of(problems)
+    raise_any(problems)
 
     def change(step: Step, path: str) -> Step:  # noqa: ARG001 - as with_steps calls it
         if (result := found.get(_key(step, how))) is None:

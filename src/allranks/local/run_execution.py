@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks import engine_log, packages
-from allranks.errors import InputError
+from allranks.errors import raise_any
 from allranks.history import secret_values
 from allranks.history.page.live_page import LivePage
 from allranks.history.records import RunRecord, Status
@@ -53,8 +53,7 @@ class RunExecution:
         self._tracking: Tracking | None = None
         self._stops = 0
         self._tasks: list[asyncio.Task[None]] = []
-        if problems := gpus.problems(context.plan, context.options.gpus, context.gpus):
-            raise InputError(*problems)
+        raise_any(gpus.problems(context.plan, context.options.gpus, context.gpus))
 
     def execute(self, decisions: Mapping[tuple[str, str], str], save: Callable[[], None]) -> RunRecord:
         """Run the nodes that are not finished.
@@ -93,8 +92,7 @@ class RunExecution:
             try:
                 self._starting = None
                 kind = INSTANCE_KINDS[supervisor.kind]
-                if problems := requirements.instance_problems(plan, self._options, kind):
-                    raise InputError(*problems)
+                raise_any(requirements.instance_problems(plan, self._options, kind))
                 was_killed = self._record.status in (Status.RUNNING, Status.INTERRUPTED)
                 self._record.instances, self._record.status = supervisor.kind, Status.RUNNING
                 self._record.page = str(self._page.path)

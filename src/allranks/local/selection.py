@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, raise_any
 from allranks.plan.graph import Graph, Node, Pipeline
 
 
@@ -72,10 +72,7 @@ def modes_of(graph: Graph, selection: Selection) -> Modes:
         found = "--from or --until is given too"
         raise InputError(Problem("--only", found, "--only alone", "remove one of the options"))
     options = (("--from", selection.start), ("--only", selection.only), ("--until", selection.until))
-    if problems := [
-        problem for option, paths in options for path in paths for problem in _unknown(graph, option, path)
-    ]:
-        raise InputError.of(problems)
+    raise_any(problem for option, paths in options for path in paths for problem in _unknown(graph, option, path))
     modes: dict[str, Mode] = {}
     _select(graph, selection, "", modes)
     return Modes(modes)

@@ -11,7 +11,7 @@ from allranks import catalog
 from allranks.catalog import shipped_folder, shipped_specs
 from allranks.catalog.find import FOLDER, find_specs
 from allranks.catalog.variants import TABLE
-from allranks.errors import InputError, Problem, did_you_mean
+from allranks.errors import InputError, Problem, did_you_mean, raise_any
 from allranks.images.find import FOLDER as ENVIRONMENTS
 from allranks.images.find import REGISTERED
 from allranks.sdk.paths import project_folder
@@ -31,8 +31,7 @@ def create(folder: Path, contents: Mapping[str, bytes]) -> tuple[str, ...]:
     Existing files are never changed. Raise InputError, without writing anything, if a file exists with other content.
     If writing fails, it can be repeated.
     """
-    if problems := [problem for name in contents if (problem := _conflict(folder, name, contents[name]))]:
-        raise InputError.of(problems)
+    raise_any(problem for name in contents if (problem := _conflict(folder, name, contents[name])))
     missing = {name: content for name, content in contents.items() if not (folder / name).exists()}
     for name, content in missing.items():
         try:

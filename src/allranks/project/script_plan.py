@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from allranks.errors import InputError, Problem, StepPlace
+from allranks.errors import InputError, Problem, StepPlace, raise_any
 from allranks.plan.assets.lookup import AssetLookup, Registered
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Graph, Plan, Step
@@ -58,8 +58,7 @@ def plan_of(job: ScriptJob, snapshots: Path, registered: Registered | None = Non
         shm_size=job.shm_gib << 30,
         deterministic=False,
     )
-    if context.problems:
-        raise InputError.of(context.problems)
+    raise_any(context.problems)
     outputs = tuple(GraphOutput(output, NodeOutput(name, output)) for output in job.outputs)
     return Plan(name, Graph((step,), tuple(inputs), outputs), display_name=job.script.stem, source=str(job.script))
 

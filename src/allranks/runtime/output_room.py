@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from allranks.contract import report
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, raise_any
 
 
 class _Ranks(Protocol):
@@ -77,8 +77,7 @@ def require_room(contents: Iterable[Content], ranks: _Ranks | None = None) -> No
         # As plain lists, because the ranks of a job without torch send JSON.
         lines = [[problem.where, problem.found, problem.expected, problem.fix] for problem in problems]
         problems = [Problem(*line) for line in ranks.broadcast(lines)]
-    if problems:
-        raise InputError.of(problems)
+    raise_any(problems)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem, did_you_mean
+from allranks.errors import InputError, Problem, Problems, did_you_mean, raise_any
 from allranks.runtime import clean_exit
 
 SPEC = "component.yaml"
@@ -96,7 +96,7 @@ def arguments(spec: Path | None = None, argv: Sequence[str] | None = None) -> Na
         sys.excepthook = lambda _kind, error, _traceback: clean_exit.leave(clean_exit.record(error))
     file, words = _located(spec, sys.argv[1:] if argv is None else argv)
     options = _options(file)
-    problems: list[Problem] = []
+    problems = Problems()
     values = _defaults(options)
     missing = {name: option for name, option in options.items() if option.is_required}
     waiting = list(words)
@@ -116,13 +116,10 @@ def arguments(spec: Path | None = None, argv: Sequence[str] | None = None) -> Na
                 problems.append(Problem(option.label, f"no value after {name}", option.expected))
                 continue
             text = waiting.pop(0)
-        try:
+        with problems:
             values[option.destination] = option.value(text)
-        except InputError as error:
-            problems += error.problems
     problems += [Problem(each.label, f"{each.name} is missing", each.expected) for each in missing.values()]
-    if problems:
-        raise InputError.of(problems)
+    raise_any(problems)
     return Namespace(**values)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from allranks.errors import InputError, Problem
+from allranks.errors import Problem, Problems, raise_any
 from allranks.history import registered, secret_values
 from allranks.local import requirements
 from allranks.plan import codec
@@ -34,7 +34,7 @@ def read(paths: SchedulerPaths, target: Path | None) -> None:
 def _read_schedules(paths: SchedulerPaths, target: Path | None, snapshots: Path) -> list[tuple[Schedule, str, str]]:
     schedules: list[tuple[Schedule, str, str]] = []
     secrets_by_schedule: dict[str, Mapping[str, str]] = {}
-    problems: list[Problem] = []
+    problems = Problems()
     for schedule in find_schedules(target, required=not paths.created()):
         job = schedule.entity.create_job
         if isinstance(job, str):
@@ -43,20 +43,15 @@ def _read_schedules(paths: SchedulerPaths, target: Path | None, snapshots: Path)
             where = f"schedule {schedule.name}, key create_job ({schedule.where})"
             problems.append(Problem(where, found, "a pipeline: only pipelines can run here", fix))
             continue
-        try:
+        with problems:
             lookup = AssetLookup.of(Path(job.base_path or "."), registered.of(paths.workspace))
             plan = pipeline.read(job_request(job, schedule.where), snapshots, schedule.where, lookup=lookup)
             requirements.require(plan)
             plan = snapshot.save(plan, paths.workspace.snapshots)
-            content = _content(paths, schedule, plan)
-        except InputError as error:
-            problems += error.problems
-            continue
-        masked = hidden(codec.dumps(plan))
-        secrets_by_schedule[schedule.name] = masked.values
-        schedules.append((schedule, masked.plan, content))
-    if problems:
-        raise InputError.of(problems)
+            masked, content = hidden(codec.dumps(plan)), _content(paths, schedule, plan)
+            secrets_by_schedule[schedule.name] = masked.values
+            schedules.append((schedule, masked.plan, content))
+    raise_any(problems)
     for name, secrets_of_plan in secrets_by_schedule.items():
         _save_secrets(paths, name, secrets_of_plan)
     return schedules

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from allranks.errors import InputError, Problem, did_you_mean
+from allranks.errors import InputError, Problem, Problems, did_you_mean, raise_any
 from allranks.schedules.policy import Policy
 from allranks.schedules.reading import read_trigger
 from allranks.schedules.triggers import FREQUENCIES, Trigger
@@ -70,16 +70,12 @@ def find_schedules(target: Path | None = None, *, required: bool = True) -> tupl
         if not required and not nearest(Path.cwd(), FOLDER, exists=Path.is_dir):
             return ()
         target = Path(os.path.relpath(project_folder(Path.cwd(), FOLDER, "name a file or a folder")))
-    problems: list[Problem] = []
-    declarations: list[Schedule] = []
+    declarations, problems = list[Schedule](), Problems()
     for file in _files(target):
-        try:
+        with problems:
             declarations += _python(file) if file.suffix in python_file.SUFFIXES else _yaml(file)
-        except InputError as error:
-            problems += error.problems
     problems += _duplicates(declarations)
-    if problems:
-        raise InputError.of(problems)
+    raise_any(problems)
     if not declarations and required:
         expected = "a function that returns a JobSchedule, or a schedule's YAML"
         raise InputError(Problem(str(target), "it declares no schedule", expected, "see docs/how-to/schedules.md"))
@@ -119,16 +115,15 @@ def _may_declare(file: Path) -> bool:
 
 def _yaml(file: Path) -> list[Schedule]:
     text = yaml_lines.parse(file)
-    if text.warnings:
-        raise InputError.of(text.warnings)
+    raise_any(text.warnings)
     job = text.tree.get("create_job")
     if isinstance(job, dict) and "job" not in job:
         # The SDK would report each key of the job as unknown, because it only reads jobs from other files.
         found = "a job's own keys, and no key job"
         fix = "move the job to a file, and write: create_job: FILE"
         raise InputError(Problem(_key(text, "create_job"), found, "a pipeline's file, or the id of a job", fix))
-    if misspelt := list(validation_errors.misspelt("schedule", text.tree)):
-        raise InputError.of(unknown_key(_key(text, key), meant) for key, meant in misspelt)
+    misspelt = validation_errors.misspelt("schedule", text.tree)
+    raise_any(unknown_key(_key(text, key), meant) for key, meant in misspelt)
     frequency = text.scalar("trigger.frequency")
     if frequency is not None and str(frequency).lower() not in FREQUENCIES:
         where, fix = _key(text, "trigger.frequency"), did_you_mean(str(frequency).lower(), FREQUENCIES)
@@ -183,24 +178,20 @@ def _file_of(text: YamlText, key: str) -> tuple[YamlText, str]:
 
 
 def _python(file: Path) -> list[Schedule]:
-    declarations: list[Schedule] = []
-    problems: list[Problem] = []
+    declarations, problems = list[Schedule](), Problems()
     path = file.absolute()
     with python_file.importable(path):
         source = python_file.read(path)
         for name, member in list(vars(source.module).items()):
             if not _is_declaration(member, source.module):
                 continue
-            try:
+            with problems:
                 entity = member
                 if inspect.isfunction(member):
                     with source.running():
                         entity = member()
                 declarations.append(declared(entity, str(file), name))
-            except InputError as error:
-                problems += error.problems
-    if problems:
-        raise InputError.of(problems)
+    raise_any(problems)
     # Two variables may refer to the same schedule.
     return list({id(each.entity): each for each in reversed(declarations)}.values())[::-1]
 
@@ -231,7 +222,7 @@ def declared(entity: Any, file: str, member: str = "") -> Schedule:
     if not isinstance(entity, internals.JobSchedule):
         raise InputError(Problem(where, f"a {type(entity).__name__}", "a JobSchedule", "return one"))
     name = str(entity.name or "")
-    problems = []
+    problems = Problems()
     if not _NAME.fullmatch(name):
         expected = "letters, digits, - and _, at most 255, the first a letter or a digit"
         problems.append(Problem(f"schedule {name!r}, key name ({where})", repr(entity.name), expected))
@@ -242,17 +233,13 @@ def declared(entity: Any, file: str, member: str = "") -> Schedule:
         found = f"a {type(entity.create_job).__name__}"
         problems.append(Problem(f"schedule {name}, key create_job ({where})", found, expected, fix))
     trigger, policy = None, Policy()
-    try:
+    with problems:
         trigger = read_trigger(
             entity.trigger,
             lambda key: f"schedule {name}, key {key if key == 'trigger' else f'trigger.{key}'} ({where})",
         )
-    except InputError as error:
-        problems += error.problems
-    try:
+    with problems:
         policy = Policy.of(entity.tags or {}, lambda key: f"schedule {name}, key {key} ({where})")
-    except InputError as error:
-        problems += error.problems
     if problems or trigger is None:
         raise InputError.of(problems)
     description = " ".join((entity.description or "").split())

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from allranks.errors import InputError, Problem, did_you_mean
+from allranks.errors import Problem, did_you_mean, raise_any
 from allranks.text import duration
 
 PREFIX = "allranks."
@@ -57,8 +57,7 @@ class Policy:
             else:
                 is_text = name == "on_change"
                 values[name] = value if is_text else int(value.rstrip("smhd")) * _UNITS.get(value[-1], 1)
-        if problems:
-            raise InputError.of(problems)
+        raise_any(problems)
         return cls(**values)
 
     def __str__(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tzlocal.windows_tz import tz_win, win_tz
 
-from allranks.errors import InputError, Problem, did_you_mean
+from allranks.errors import InputError, Problem, did_you_mean, raise_any
 from allranks.schedules.triggers import (
     FREQUENCIES,
     WEEK_DAYS,
@@ -52,8 +52,7 @@ def read_trigger(trigger: Any, place: Place, *, any_offset: bool = False) -> Tri
         parsed = _recurrence(trigger, time_zone or "UTC", start, end, place, problems)
     if not problems:
         problems += _never_fires(parsed, place)
-    if problems:
-        raise InputError.of(problems)
+    raise_any(problems)
     return parsed
 
 

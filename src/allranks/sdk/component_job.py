@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.contract.templating import PRIMITIVES, Primitive
-from allranks.errors import InputError, Location, Problem
+from allranks.errors import InputError, Location, Problem, raise_any
 from allranks.sdk import internals, specs
 from allranks.sdk.paths import shown
 
@@ -33,7 +33,7 @@ class ComponentFile:
         Raise InputError with a problem for each input without a value.
         """
         ports = self.component.inputs
-        missing = [
+        raise_any(
             Problem(
                 f"input {name} of {self.component.name}",
                 "it has no value",
@@ -42,9 +42,7 @@ class ComponentFile:
             )
             for name, port in ports.items()
             if name not in values and port.default is None and port.optional is not True
-        ]
-        if missing:
-            raise InputError.of(missing)
+        )
         job = self.component(
             **{
                 name: value if kind in PRIMITIVES else internals.Input(type=kind, path=str(value))

@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, raise_any
 from allranks.sdk import upload_exclusions
 from allranks.sdk.paths import shown
 from allranks.sdk.upload_exclusions import NO_RULES, IgnoreRules, rules_among, rules_of
@@ -198,9 +198,8 @@ def _listed(path: Path, name: str, ignored: _Ignored, where: str, without: Colle
     walk = _Walk(root, frozenset(os.path.realpath(folder) for folder in without))
     # The path itself may be a link to any folder.
     walk.all_below(_Entry(path, name, os.path.realpath(path), ignored))
-    if walk.problems:
-        expected = "files that can be read"
-        raise InputError.of(Problem(where, found, expected, _FIX, code="unreadable-code") for found in walk.problems)
+    expected = "files that can be read"
+    raise_any(Problem(where, found, expected, _FIX, code="unreadable-code") for found in walk.problems)
     return FileList(dict(sorted(walk.files.items())), dict(sorted(walk.left_out.items())))
 
 

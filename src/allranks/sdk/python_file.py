@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from allranks.errors import InputError, Level, Location, Problem
+from allranks.errors import InputError, Level, Location, Problem, raise_any
 from allranks.sdk import internals, notebook, user_code
 from allranks.sdk.notebook import SkippedStatements
 from allranks.sdk.offline_client import Find, Workspace, client_class, replaced_clients
@@ -112,8 +112,8 @@ def read(path: Path, find: Find | None = None, on_job: OnJob | None = None, *, k
         file.cut_short.extend(error.problems)
     finally:
         file.workspace.restore()
-    if not file.workspace.submitted and (problems := skipped.required()):
-        raise InputError.of(replace(problem, level=Level.ERROR) for problem in problems)
+    if not file.workspace.submitted:
+        raise_any(replace(problem, level=Level.ERROR) for problem in skipped.required())
     return file
 
 

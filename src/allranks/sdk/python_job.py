@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from allranks.contract.templating import PRIMITIVES, Primitive
-from allranks.errors import InputError, Level, Location, Problem, StepPlace
+from allranks.errors import Level, Location, Problem, StepPlace, raise_any
 from allranks.sdk import internals
 from allranks.sdk.entity_ports import flat, flat_definitions, plain
 from allranks.sdk.offline_values import Asset, Unknown
@@ -89,17 +89,12 @@ class DslFile(_OfFile):
     def _require_plain(self, values: Mapping[str, Any]) -> None:
         """Raise InputError if a parameter that is not an input of the pipeline has neither a value nor a default."""
         parameters = inspect.signature(self.function).parameters
-        missing = [
-            name
+        where = f"of the pipeline ({shown(self.file.path)})"
+        raise_any(
+            Problem(f"input {name} {where}", "it has no value", "", f"set it: --set {name}=VALUE", "missing-input")
             for name in self._builder.non_pipeline_parameter_names
             if parameters[name].default is inspect.Parameter.empty and name not in values
-        ]
-        if missing:
-            where = f"of the pipeline ({shown(self.file.path)})"
-            raise InputError.of(
-                Problem(f"input {name} {where}", "it has no value", "", f"set it: --set {name}=VALUE", "missing-input")
-                for name in missing
-            )
+        )
 
 
 def _declared(inputs: Mapping[str, Any], has_type: Callable[[str], bool]) -> dict[str, str | None]:
@@ -130,8 +125,7 @@ def refuse(job: Any, locate: Callable[[str], Location | None]) -> None:
             found = f"it is {value}, which only a workspace knows"
             expected, fix, code = "a value that is known before the run", "write the value", "unresolved-name"
             problems.append(Problem(where, found, expected, fix, code, level=Level.MACHINE))
-    if problems:
-        raise InputError.of(problems)
+    raise_any(problems)
 
 
 def _nodes(pipeline: Any, prefix: str) -> Iterator[tuple[str, Any]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from allranks.errors import InputError, Level, Problem, did_you_mean
+from allranks.errors import InputError, Level, Problem, did_you_mean, raise_any
 from allranks.sdk import internals, python_file
 from allranks.sdk.offline_client import Find, Workspace
 from allranks.sdk.paths import shown
@@ -99,8 +99,7 @@ def _choices(file: PythonFile, functions: dict[str, Any], jobs: dict[str, Any]) 
     )
     if choices := next(filter(None, by_preference), None):
         return choices
-    if file.warnings:
-        raise InputError.of(replace(problem, level=Level.ERROR) for problem in file.warnings)
+    raise_any(replace(problem, level=Level.ERROR) for problem in file.warnings)
     fix, text = "", file.path.read_text(encoding="utf-8", errors="replace")
     if makers := " or ".join(f"{shown(file.path)}:{maker}" for maker in _makers(file)):
         fix = f"name a function that makes one: {makers}"
@@ -248,8 +247,7 @@ def as_texts(inputs: Mapping[str, Any]) -> dict[str, str]:
         else:
             expected = "a number, a boolean, a string, a path, or an Input with a path"
             problems.append(Problem(f"input {name}", f"a value of type {type(value).__name__}", expected))
-    if problems:
-        raise InputError.of(problems)
+    raise_any(problems)
     return texts
 
 

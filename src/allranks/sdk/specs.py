@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, raise_any
 from allranks.sdk import bounded_yaml, internals, python_file, user_code, validation_errors, yaml_lines
 from allranks.sdk.paths import shown
 from allranks.sdk.session import entry
@@ -27,8 +27,7 @@ def load(spec: Path) -> list[Any]:
     Raise InputError if the spec cannot be read or does not describe a component.
     """
     text = None if spec.suffix == ".py" else yaml_lines.parse(spec)
-    if text and (problems := list(_mistakes(text))):
-        raise InputError.of(problems)
+    raise_any(_mistakes(text) if text else ())
     try:
         defined = () if text else vars(_import_file(spec)).values()
         components = [value.component for value in defined if internals.is_mldesigner_component(value)]
@@ -46,8 +45,7 @@ def load(spec: Path) -> list[Any]:
         expected = "a function under mldesigner's @command_component"
         raise InputError(Problem(str(spec), "no component", expected, "decorate the function"))
     complaints = (complaint for result in results for complaint in result.error_messages.items())
-    if problems := [_problem(text, spec, key, _shortened(message)) for key, message in complaints]:
-        raise InputError.of(problems)
+    raise_any(_problem(text, spec, key, _shortened(message)) for key, message in complaints)
     return components
 
 

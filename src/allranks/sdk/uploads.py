@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, Problems, raise_any
 from allranks.sdk import internals
 from allranks.sdk.files import FileList, is_archive, list_merged, list_path
 from allranks.sdk.paths import cache_folder, is_remote, located, shown
@@ -83,13 +83,12 @@ def _included(includes: Any, base: Path, where: str) -> list[Path]:
         found = " ".join(str(error).split())
         raise InputError(Problem(where, found, "code that can be read", "correct additional_includes")) from error
     local = [path if path.is_absolute() else (base / path).resolve() for path in paths]
-    missing = [path for path in local if not os.path.exists(path) and not is_archive(path)]
-    if missing:
-        fix = "correct additional_includes"
-        raise InputError.of(
-            Problem(where, f"Unable to find additional include {shown(path)}", "a folder or a file", fix)
-            for path in missing
-        )
+    expected, fix = "a folder or a file", "correct additional_includes"
+    raise_any(
+        Problem(where, f"Unable to find additional include {shown(path)}", expected, fix)
+        for path in local
+        if not os.path.exists(path) and not is_archive(path)
+    )
     return local
 
 
@@ -106,7 +105,7 @@ def code_at(path: Path, where: str, command: str, without: Collection[Path] = ()
 def uploads_of(job: JobRequest) -> list[Upload]:
     """Return the uploads of a job, each once. Raise InputError if a file cannot be read."""
     uploads: dict[str, Upload] = {}
-    problems: list[Problem] = []
+    problems = Problems()
     alone = [("", job.root)] if isinstance(job.root, NodeRequest) else []
     for step, node in _below(job.root, "") if isinstance(job.root, ComponentRequest) else alone:
         for kind, source, command in _sources(node, alone=not step):
@@ -116,17 +115,14 @@ def uploads_of(job: JobRequest) -> list[Upload]:
                 continue
             uploads[key] = Upload(kind, (user,), FileList())
             where = f"step {step}, key {'code' if kind == CODE else 'environment.build.path'}" if step else user
-            try:
+            with problems:
                 if isinstance(source, Path):
                     files = context_of(source, where)
                 else:
                     includes_where = where.replace("key code", "key additional_includes")
                     files = code_of(source, command, where, includes_where) or FileList()
                 uploads[key] = Upload(kind, (user,), files)
-            except InputError as error:
-                problems += error.problems
-    if problems:
-        raise InputError.of(problems)
+    raise_any(problems)
     return [upload for upload in uploads.values() if upload.files.files]
 
 

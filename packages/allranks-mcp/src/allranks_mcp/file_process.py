@@ -16,7 +16,7 @@ from typing import Any
 from allranks.api import jobs
 from allranks.cli.commands.check import result_of
 from allranks.cli.views.plan import expression, step_layout
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, raise_any
 from allranks.local.options import Options
 from allranks.plan import codec
 from allranks.plan.graph import Step
@@ -35,8 +35,7 @@ def check(file: str, inputs: dict[str, Any], strict: bool) -> dict[str, Any]:
 def plan(file: str, inputs: dict[str, Any]) -> dict[str, Any]:
     """Return what is known of a pipeline before it runs. Raise InputError if it cannot run on any machine."""
     found = jobs.check(file, inputs)
-    if found.errors:
-        raise InputError(*found.errors)
+    raise_any(found.errors)
     if found.plan is None:
         names = ", ".join(f"{file}:{plan.name}" for plan in found.plans)
         raise InputError(Problem(file, f"it has {len(found.plans)} jobs", "one of them", f"name it: {names}"))

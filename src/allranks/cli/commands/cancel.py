@@ -7,7 +7,7 @@ from allranks.azure import runs, watch
 from allranks.cli.completion import complete_steps
 from allranks.cli.console import console, errors
 from allranks.cli.options import FolderOption, RunArgument, argument, option
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, raise_any
 from allranks.history import locks, stored
 from allranks.history.nested import node_at, steps_of
 from allranks.history.records import RunRecord, Status
@@ -55,9 +55,8 @@ def _cancel_run(workspace: Workspace, record: RunRecord, now: bool) -> None:
 def _cancel_steps(workspace: Workspace, record: RunRecord, steps: list[str], now: bool) -> None:
     _require_engine(workspace, record)
     nodes = [node_at(record, step) for step in steps]
-    if ended := [node for node in nodes if node.status.ended]:
-        where, expected = f"run {record.id}, step", "a step that has not ended"
-        raise InputError(*(Problem(f"{where} {node.path}", f"it is {node.status}", expected) for node in ended))
+    where, expected = f"run {record.id}, step", "a step that has not ended"
+    raise_any(Problem(f"{where} {node.path}", f"it is {node.status}", expected) for node in nodes if node.status.ended)
     paths = [node.path for node in nodes]
 
     def no_step_is(*states: Status) -> bool:

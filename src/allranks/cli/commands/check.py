@@ -15,7 +15,7 @@ from allranks.cli.commands.ci_reports import CheckedFiles, one_format, print_rep
 from allranks.cli.console import console, errors, print_machine, print_warnings, to_json
 from allranks.cli.options import FolderOption, FormatOption, JsonOption, SetOption, StandInOption, argument, option
 from allranks.cli.values import settings_of, stand_ins_of
-from allranks.errors import InputError, Level, Problem
+from allranks.errors import InputError, Level, Problem, raise_any
 from allranks.history import registered
 from allranks.local import interpreters
 from allranks.plan.assets import asset_id
@@ -119,8 +119,7 @@ def check(
     for result in results if format == "text" else ():
         if len(results) > 1 or not result.findings.errors:
             console().print(without_controls(str(result)), soft_wrap=True)
-    if found.errors:
-        raise InputError(*found.errors)
+    raise_any(found.errors)
 
 
 def result_of(file: str, values: dict[str, str], strict: bool) -> Result:

@@ -17,7 +17,7 @@ from allranks.cli.lazy_group import lazy_group
 from allranks.cli.options import FormatOption, JsonOption, argument, option
 from allranks.cli.values import settings_of
 from allranks.cli.views import print_whole, table_of
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, raise_any
 from allranks.images.build import build as build_image
 from allranks.images.build import engine as found_engine
 from allranks.images.build import verify as verify_image
@@ -99,8 +99,7 @@ def check(
     if format in ("json", "github"):
         sys.exit(2 if findings.errors else 0)
     print_warnings((*findings.warnings, *findings.machine))
-    if findings.errors:
-        raise InputError(*findings.errors)
+    raise_any(findings.errors)
     hidden = f"; advice: {len(findings.advice)} (--strict lists it)" if findings.advice else ""
     if format == "text":
         console().print(f"{', '.join(checked)}: no problems{hidden}", soft_wrap=True)

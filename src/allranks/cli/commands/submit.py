@@ -25,7 +25,7 @@ from allranks.cli.options import AzureOptions, ComputeOption, FileArgument, Fold
 from allranks.cli.values import settings_of
 from allranks.cli.views.progress import view_of
 from allranks.cli.views.uploads import print_uploads
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, raise_any
 from allranks.history.records import RunRecord
 from allranks.plan.graph import Graph, Plan
 from allranks.plan.reader import OpenJob, opened
@@ -140,8 +140,7 @@ def submit_job(
         uploads_of(job.request())  # raises InputError for an unreadable file before anything is uploaded
         with service_errors("signing in"):
             client = connect(where)
-        if problems := of_workspace(client, required):
-            raise InputError(*problems)
+        raise_any(of_workspace(client, required))
         set_sizes(job.job, cluster_sizes(client))
         name, studio = runs.submit(client, job.job)
         studio = studio or where.studio(name)
@@ -166,8 +165,7 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
         plan = job.plan()
         found = findings(plan, here=False, today=date.today())
     required = requirements(job.job, plan.graph)
-    if problems := [*found.errors, *found.machine, *of_compute(job.request().without_compute), *of_sizes(required)]:
-        raise InputError(*problems)
+    raise_any([*found.errors, *found.machine, *of_compute(job.request().without_compute), *of_sizes(required)])
     print_warnings(found.warnings)
     return plan, required
 

@@ -16,7 +16,7 @@ from allranks.cli.console import console as standard_output
 from allranks.cli.console import print_machine, print_warnings
 from allranks.cli.views.uploads import print_uploads, uploads_json
 from allranks.contract.launch import Process
-from allranks.errors import InputError
+from allranks.errors import raise_any
 from allranks.history.formatting import layout
 from allranks.local import capacity, environments, interpreters, preview, requirements
 from allranks.local.options import Options
@@ -59,12 +59,10 @@ def print_dry_run(
         found = findings(plan)
         problems = (*found.errors, *found.machine)
         lacking = requirements.machine_problems(plan, is_possible=not problems)
-    if problems:
-        raise InputError(*problems)
+    raise_any(problems)
     plan = codec.loads(json.dumps(shown(json.loads(codec.dumps(plan)))))  # without secrets
     kind = preview.kind_of(options.instances)
-    if unfit := requirements.instance_problems(plan, options, kind):
-        raise InputError(*unfit)
+    raise_any(requirements.instance_problems(plan, options, kind))
     previews = preview.previews(plan, workspace, kind)
     if as_json:
         print(plan_json(plan, previews, uploads))

@@ -31,7 +31,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Level, Problem, did_you_mean
+from allranks.errors import InputError, Level, Problem, did_you_mean, raise_any
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.asset_id import AssetId
 from allranks.plan.environment import REALISED
@@ -131,8 +131,7 @@ def spellings(asset: AssetId) -> tuple[str, ...]:
 def read(path: Path) -> MappingFile:
     """Read the file. Raise InputError, with every mistake, if it is invalid."""
     text = yaml_lines.parse(path, may_be_empty=True)
-    if text.warnings:
-        raise InputError.of(replace(problem, level=Level.ERROR) for problem in text.warnings)
+    raise_any(replace(problem, level=Level.ERROR) for problem in text.warnings)
     problems: list[Problem] = []
     entries: dict[str, tuple[Entry, ...]] = {}
     run_in: dict[str, tuple[str, str]] = {}
@@ -154,8 +153,7 @@ def read(path: Path) -> MappingFile:
         else:
             parsed = [_entry(text, section, key, value, problems) for key, value in (lines or {}).items()]
             entries[section] = tuple(_without_duplicates([entry for entry in parsed if entry], problems))
-    if problems:
-        raise InputError.of(problems)
+    raise_any(problems)
     return MappingFile(path, entries, run_in)
 
 

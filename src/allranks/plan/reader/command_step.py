@@ -178,10 +178,8 @@ def snapshot_of(component: ComponentRequest, place: StepPlace, context: Context)
     if key not in context.codes:
         # Set it first, so that a problem is reported only once.
         context.codes[key] = None
-        try:
+        with context.problems:
             context.codes[key] = _copied(component, code, place, context)
-        except InputError as error:
-            context.problems += error.problems
     return context.codes[key]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import Problem, StepPlace, did_you_mean
+from allranks.errors import Problem, Problems, StepPlace, did_you_mean
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.graph import Code
 from allranks.plan.ports import GraphInput, Literal, NodeOutput, Text, Value, references
@@ -69,7 +69,7 @@ class Context:
     alone: bool = False
     datastore: str = "workspaceblobstore"
     codes: dict[object, Code | None] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    problems: Problems = field(default_factory=Problems)
 
     def with_datastore(self, text: str) -> str:
         """Return a path with ``${{default_datastore}}`` replaced."""

@@ -27,13 +27,11 @@ def local(environment: EnvironmentRequest | str | None, place: StepPlace, contex
         return read(environment, place, context)
     if (created := context.lookup.entity(environment, asset_id.ENVIRONMENT)) is not None:
         return read(environment_request(created), place, context)
-    try:
+    path = None
+    with context.problems:
         path = context.lookup.find(environment, asset_id.ENVIRONMENT, place.key("environment"), required=False)
         if path is not None and os.path.isfile(path):
             return of_file(Path(path), place, context)
-    except InputError as error:
-        context.problems += error.problems
-        path = None
     return replace(registered(environment), interpreter=str(interpreter_in(path)) if path else "")
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from allranks.contract.templating import EXPECTED, Primitive
-from allranks.errors import InputError, Problem, did_you_mean
+from allranks.errors import Problem, did_you_mean, raise_any
 from allranks.plan.graph import Plan
 from allranks.plan.ports import PRIMITIVES, Literal, Value
 from allranks.plan.ports import Path as DataPath
@@ -37,8 +37,7 @@ def refuse_unknown(texts: Mapping[str, str], names: Iterable[str]) -> None:
     for name in (name for name in texts if name not in known):
         found, fix = f"the pipeline has no input {name}", did_you_mean(name, known, "remove it, or declare the input")
         problems.append(Problem(f"input {name}", found, expected, fix, code="unknown-input"))
-    if problems:
-        raise InputError.of(problems)
+    raise_any(problems)
 
 
 def converted(texts: Mapping[str, str], types: Mapping[str, str]) -> dict[str, tuple[str, Primitive]]:
@@ -50,8 +49,7 @@ def converted(texts: Mapping[str, str], types: Mapping[str, str]) -> dict[str, t
             values[name] = types[name], convert(text, types[name])
         except ValueError as error:
             problems.append(wrong(name, text, str(error)))
-    if problems:
-        raise InputError.of(problems)
+    raise_any(problems)
     return values
 
 

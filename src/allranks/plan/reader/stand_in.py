@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from allranks.errors import InputError, Problem, did_you_mean
+from allranks.errors import Problem, did_you_mean
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.graph import Node, StandIn
 from allranks.plan.ports import FILE_TYPES, Input, NodeOutput, Output, references
@@ -20,11 +20,9 @@ def folder_of(name: str, context: Context) -> Path | None:
     """Return the folder that stands in for a node; None if there is none. Add a problem if it does not exist."""
     if context.lookup is None:
         return None
-    try:
+    with context.problems:
         return context.lookup.stand_in(f"{context.path}{name}")
-    except InputError as error:
-        context.problems += error.problems
-        return None
+    return None
 
 
 def read(name: str, node: NodeRequest, folder: Path | None, context: Context, what: str) -> StandIn:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from allranks.contract.templating import Primitive
-from allranks.errors import InputError, StepPlace, did_you_mean, finding
+from allranks.errors import StepPlace, did_you_mean, finding
 from allranks.plan.assets import asset_id
 from allranks.plan.ports import PRIMITIVES, Input, Literal, NodeOutput, Output, Path, Text, Value
 from allranks.plan.reader.context import Context, pipeline_output, value_of
@@ -154,9 +154,7 @@ def resolved(value: Value | None, kind: str, address: str, where: str, context: 
         return value
     advice = f"or set a path: --set {address}=PATH" if "." not in address else ""
     asset_kind = asset_id.MODEL if kind.endswith("_model") else asset_id.DATA
-    try:
+    with context.problems:
         path = context.lookup.find(value.path, asset_kind, where, advice=advice)
-    except InputError as error:
-        context.problems += error.problems
-        return value
-    return Path(context.lookup.uses[-1].uri if path is None else str(path), value.type)
+        return Path(context.lookup.uses[-1].uri if path is None else str(path), value.type)
+    return value

@@ -15,7 +15,7 @@ from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 
 from allranks.contract import variables, world
 from allranks.contract.rank_env import RankEnv
-from allranks.errors import InputError, Problem
+from allranks.errors import Problem, raise_any
 from allranks.runtime.preflight import facts, judging, links
 from allranks.runtime.preflight.facts import Facts
 from allranks.runtime.preflight.findings import FAILED, REPORT_VARIABLE, Finding, print_findings
@@ -98,8 +98,7 @@ class Preflight:
             # The platform ends these ranks. A rank that fails by itself could be taken for the first failure, which is
             # found by its time, and the clocks may be wrong.
             time.sleep(_READ_WAIT.total_seconds())
-        if failed:
-            raise InputError.of(_problem(finding) for finding in failed)
+        raise_any(_problem(finding) for finding in failed)
 
 
 def is_enabled(env: RankEnv, environ: Mapping[str, str] = os.environ) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, TypeVar
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, raise_any
 
 _T = TypeVar("_T")
 
@@ -195,8 +195,7 @@ def reject_keys(file: DeepSpeedFile) -> None:
         device = (section or {}).get("device")
         if device not in (None, "cpu", "none", "auto"):
             problems.append(_refused(file, f"zero_optimization.{key}.device", _SHARDS, found=str(device)))
-    if problems:
-        raise InputError.of(problems)
+    raise_any(problems)
 
 
 def engine_keys(file: DeepSpeedFile) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from allranks.contract.distributions import processes_per_instance
-from allranks.errors import InputError, Problem, did_you_mean
+from allranks.errors import Problem, did_you_mean, raise_any
 from allranks.local.instances.instance import InstanceKind
 from allranks.local.instances.supervisor import INSTANCE_KINDS
 from allranks.plan.graph import Plan, Step
@@ -28,8 +28,7 @@ def resolve(texts: Sequence[str], plan: Plan) -> tuple[Fault, ...]:
         elif not of_fault:
             layouts = [_layout(step) for _, step in _steps(fault, plan)]
             faults += fault.expand(*max(layouts, key=lambda layout: layout[0] * layout[1]))
-    if found:
-        raise InputError(*found)
+    raise_any(found)
     return tuple(faults)
 
 
