@@ -108,7 +108,7 @@ def _set_level(verbose: bool) -> None:
         os.environ[engine_log.LEVEL_VARIABLE] = "debug"
 
 
-class Installations:
+class Installations(contextlib.AbstractContextManager["Installations"]):
     """Show the progress of making the environments of a run. Use it as a context manager, and as the `Report`."""
 
     def __init__(self) -> None:
@@ -116,9 +116,6 @@ class Installations:
         self._status = self._console.status("")
         self._started: dict[str, float] = {}
         self._ended: dict[str, float] = {}
-
-    def __enter__(self) -> Installations:
-        return self
 
     def __call__(self, name: str, what: str) -> None:
         self._ended[name] = time.monotonic()

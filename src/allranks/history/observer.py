@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from typing import Any
+
 from allranks.history.records import RunRecord, StepRecord
 
 
-class Observer:
+class Observer(AbstractContextManager[Any]):
     """Receives every change of a run on the engine's thread, and passes it to the observers within it.
 
-    Methods must return quickly, because the engine waits for them.
+    Methods must return quickly, because the engine waits for them. As a context manager, it frees what it holds.
     """
 
     within: tuple[Observer, ...] = ()
+
+    def __exit__(self, *_: object) -> None:
+        return None
 
     def started(self, run: RunRecord) -> None:
         """Called after the run was created, before any step starts."""

@@ -7,7 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -35,9 +35,6 @@ class _Follower(Observer):
         self._console = console
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._stop()

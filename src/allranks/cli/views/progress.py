@@ -46,12 +46,6 @@ class PlainLines(Observer):
         self._printed_states: dict[str, tuple[Status, int]] = {}
         self._progress_times: dict[str, float] = {}
 
-    def __enter__(self) -> PlainLines:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
     def started(self, run: RunRecord) -> None:
         self._width = max((len(plain(step.name)) for step in run.steps), default=0)
         where = run.instances if run.submitted else f"instances {run.instances}"
@@ -125,9 +119,6 @@ class LiveTree(Observer):
         self._console = console
         self._clock = clock
         self._live: Live | None = None
-
-    def __enter__(self) -> LiveTree:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._stop()
