@@ -142,9 +142,9 @@ class Rule:
         return _rules()[code]
 
     @classmethod
-    def all_about(cls, subject: str) -> tuple[Rule, ...]:
-        """Return the rules of rules.csv that check a component, a plan or an environment."""
-        return tuple(rule for rule in _rules().values() if subject in rule.about.split())
+    def all_about(cls, *subjects: str) -> tuple[Rule, ...]:
+        """Return the rules of rules.csv that check a component, a plan or an environment, in the order of these."""
+        return tuple(rule for subject in subjects for rule in _rules().values() if subject in rule.about.split())
 
     @property
     def ignorable(self) -> bool:

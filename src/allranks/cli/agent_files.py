@@ -41,7 +41,7 @@ def _below(group: Any, context: Any) -> Iterator[tuple[str, Any, Any]]:
 def _index() -> str:
     """Return llms.txt: a title, a summary, text without headings, then links (https://llmstxt.org)."""
     commands = {name: command.help.splitlines()[0] for name, command, _ in all_commands()}
-    known = (rule for about in ("component", "plan", "environment") for rule in Rule.all_about(about))
+    known = Rule.all_about("component", "plan", "environment")
     rules = {rule.code: f"{rule.what} ({rule.level.value})" for rule in known}
     components = {each.folder: each.summary for each in find_components(shipped_folder() / FOLDER)}
     lines = ["# allranks", "", "> Runs Azure ML pipelines for distributed training here, and submits them to Azure ML."]

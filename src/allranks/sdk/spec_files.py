@@ -81,7 +81,7 @@ def kind(path: Path) -> Kind | None:
         text = ""
     if path.suffix == ".py":
         statements = _statements(text) if "command_component" in text else None
-        names = {name for node in statements or () for name in _decorators(node)}
+        names = {name for node in statements or () for name in decorators(node)}
         detected = Kind.COMPONENT if "command_component" in names and "pipeline" not in names else None
     else:
         is_yaml = path.suffix.lower() in (".yaml", ".yml")
@@ -163,7 +163,7 @@ def _pipelines(path: Path) -> list[str]:
     except (OSError, ValueError):
         return []
     module = _statements(text) if "pipeline" in text else None
-    functions = (node for node in module or () if isinstance(node, ast.FunctionDef) and "pipeline" in _decorators(node))
+    functions = (node for node in module or () if isinstance(node, ast.FunctionDef) and "pipeline" in decorators(node))
     names = [function.name for function in functions if _needs_no_inputs(function.args)]
     return [f"{path}:{name}" for name in names] if len(names) > 1 else [str(path)] * len(names)
 
@@ -173,10 +173,13 @@ def _needs_no_inputs(arguments: ast.arguments) -> bool:
     return positional == len(arguments.defaults) and None not in arguments.kw_defaults
 
 
-def _decorators(node: ast.stmt) -> Iterator[str]:
+def decorators(node: ast.stmt) -> dict[str, ast.expr]:
+    """Return the decorators of a function by name, without that of their module."""
+    found = {}
     for decorator in getattr(node, "decorator_list", ()):
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
-        yield called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+        found[called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")] = decorator
+    return found
 
 
 def find_by_name(folder: Path, name: str) -> dict[Path, str]:

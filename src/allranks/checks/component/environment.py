@@ -79,9 +79,6 @@ def registered_names(path: Path) -> set[str]:
     return {name for file in sorted(root.glob(f"*/{REGISTERED}")) if (name := environment_name(file))}
 
 
-_TAGS = "the component's own tags, docs/how-to/write-a-component.md: allranks checks them before each run"
-
-
 def requirement_tags(subject: Subject) -> Iterator[Problem]:
     """Check that tags with requirements name choices of the component."""
     choices = {port.name: [str(value) for value in port.enum or ()] for port in subject.inputs}

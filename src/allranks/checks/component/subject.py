@@ -17,6 +17,7 @@ from allranks.catalog.find import describe
 from allranks.contract.templating import used_names
 from allranks.errors import Problem, finding
 from allranks.sdk import yaml_lines
+from allranks.sdk.spec_files import decorators
 from allranks.sdk.yaml_lines import at
 
 
@@ -204,30 +205,16 @@ def _entries(command: str, folder: Path, includes: list[Path]) -> Iterator[Path]
             yield from (base / candidate for base in bases if os.path.isfile(base / candidate))
 
 
-DECORATOR = "command_component"
-
-
 def read_python(path: Path, components: list[Any]) -> list[Subject]:
     """Return the components of a Python file. components: as loaded by the SDK"""
-    functions = list(decorated(ast.parse(path.read_text(encoding="utf-8"))))
-    by_name = {_name(function): function for function in functions}
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    by_name = {_name(node): node for node in nodes if isinstance(node, ast.FunctionDef) and _decoration(node)}
     return [_subject(path, component, by_name.get(component.name)) for component in components]
 
 
-def decorated(tree: ast.Module) -> Iterator[ast.FunctionDef]:
-    """Yield the functions of a module that are components."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and _decoration(node) is not None:
-            yield node
-
-
 def _decoration(function: ast.FunctionDef) -> ast.expr | None:
-    for decorator in function.decorator_list:
-        called = decorator.func if isinstance(decorator, ast.Call) else decorator
-        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-        if name == DECORATOR:
-            return decorator
-    return None
+    """Return the decorator that makes a function a component; None for any other function."""
+    return decorators(function).get("command_component")
 
 
 def _keywords(function: ast.FunctionDef | None) -> dict[str, ast.keyword]:

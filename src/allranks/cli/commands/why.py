@@ -132,8 +132,7 @@ def sections() -> dict[str, str]:
 
 def rule_explanations() -> dict[str, str]:
     """Return the rules by code. Rules of components come first, then those of pipelines and environments."""
-    rules = (rule for about in ("component", "plan", "environment") for rule in Rule.all_about(about))
-    return {rule.code: _text(rule) for rule in rules}
+    return {rule.code: _text(rule) for rule in Rule.all_about("component", "plan", "environment")}
 
 
 def _text(rule: Rule) -> str:
