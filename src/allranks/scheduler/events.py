@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ from allranks.history import secret_values, stored
 from allranks.history.records import RunRecord, Status
 from allranks.history.store import Store
 from allranks.plan import codec
-from allranks.plan.walk import steps, without_labels
+from allranks.plan.walk import changed, steps, without_labels
 from allranks.scheduler.ledger import Firing, SchedulerPaths
 from allranks.secrets import redact, secrets_in
 from allranks.text import local_time
@@ -86,7 +86,7 @@ def of_end(paths: SchedulerPaths, firing: Firing, before: str) -> list[Event]:
     if record:
         values |= {"verdict": record.verdict and asdict(record.verdict), "page": record.page}
         values |= {"link": Path(record.page).as_uri()} if record.page else {}
-    values = _masked(values, known)
+    values = changed(values, lambda each: redact(each, known) if isinstance(each, str) else each)
     reason = values["reason"]
     return [Event(kind, firing.schedule, f"run {firing.run} {_TEXTS[kind]}{reason}", values) for kind in kinds]
 
@@ -99,11 +99,3 @@ def _is_reused(record: RunRecord, workspace: Workspace) -> bool:
     completed = [step for step in record.steps if step.kind == "command" and step.status is Status.COMPLETED]
     reused = [step.reused_from for step in completed if without_labels(step.name) in reusable]
     return bool(reused) and all(reused)
-
-
-def _masked(value: Any, known: Iterable[str]) -> Any:
-    if isinstance(value, dict):
-        return {key: _masked(item, known) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_masked(item, known) for item in value]
-    return redact(value, known) if isinstance(value, str) else value

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from allranks.errors import InputError, Problem
 from allranks.history import stored
@@ -23,6 +23,8 @@ from allranks.schedules.finding import Schedule
 from allranks.schedules.policy import Policy
 from allranks.schedules.triggers import Trigger, dumps, loads
 from allranks.workspace import Workspace
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,6 @@ class SchedulerPaths:
     def log(self, run: str) -> Path:
         return self.folder / f"{run}.log"
 
-    def plans(self) -> list[str]:
-        """Return the plans of all schedules as JSON."""
-        return self._read(lambda ledger: [ledger.plan(each.name) for each in ledger.schedules(disabled=True)])
-
     def created(self) -> list[Schedule]:
         """Return the enabled schedules that `LocalClient` has created."""
         entries = [entry for entry in self.entries().values() if entry.source == CREATED and entry.enabled]
@@ -63,13 +61,10 @@ class SchedulerPaths:
 
     def entries(self) -> "dict[str, Entry]":
         """Return the schedules of the ledger by name, including those that a command has disabled."""
-        return {entry.name: entry for entry in self._read(lambda ledger: ledger.schedules(disabled=True))}
+        return {entry.name: entry for entry in self.read(lambda ledger: ledger.schedules(disabled=True))}
 
-    def firings(self, schedule: str) -> "list[Firing]":
-        """Return all firings of a schedule, the latest first."""
-        return self._read(lambda ledger: ledger.firings(schedule))
-
-    def _read(self, query: Callable[["Ledger"], list[Any]]) -> list[Any]:
+    def read(self, query: Callable[["Ledger"], list[_T]]) -> list[_T]:
+        """Return what a function reads from the ledger; nothing if there is none."""
         if not self.ledger.exists():
             return []
         with Ledger(self.ledger) as ledger:
@@ -198,11 +193,10 @@ class Ledger(Database):
         """Replace the active schedules that files declare. A schedule whose trigger has not changed keeps its cursor;
         all others start now. A disabled one stays disabled. schedules: each with its plan as JSON and its content"""
         with transaction(self.connection):
-            disabled = [(entry.name,) for entry in self.schedules(disabled=True) if not entry.enabled]
+            disabled = {entry.name for entry in self.schedules(disabled=True) if not entry.enabled}
             self.connection.execute("UPDATE schedule SET active = 0 WHERE source != ? AND active = 1", (CREATED,))
             for item, plan, content in schedules:
-                self._put(item, plan, content, now)
-            self.connection.executemany("UPDATE schedule SET active = -1 WHERE name = ?", disabled)
+                self._put(item, plan, content, now, -1 if item.name in disabled else 1)
 
     def put(self, schedule: Schedule, plan: str | None, content: str, now: datetime, *, enabled: bool) -> None:
         """Add a schedule, or change it. One that was not enabled starts now. plan: as JSON; None to keep it"""
@@ -210,10 +204,9 @@ class Ledger(Database):
             self.connection.execute(
                 "UPDATE schedule SET cursor = ? WHERE name = ? AND NOT active", (now.isoformat(), schedule.name)
             )
-            self._put(schedule, self.plan(schedule.name) if plan is None else plan, content, now)
-            self.connection.execute("UPDATE schedule SET active = ? WHERE name = ?", (enabled, schedule.name))
+            self._put(schedule, self.plan(schedule.name) if plan is None else plan, content, now, int(enabled))
 
-    def _put(self, item: Schedule, plan: str, content: str, now: datetime) -> None:
+    def _put(self, item: Schedule, plan: str, content: str, now: datetime, active: int) -> None:
         second, trigger = now.replace(microsecond=0), dumps(item.trigger)
         existing = self.connection.execute(
             "SELECT created, cursor FROM schedule WHERE name = ? AND trigger = ?", (item.name, trigger)
@@ -221,8 +214,8 @@ class Ledger(Database):
         # One microsecond earlier, because a recurrence without a start fires at its creation, which is a full second.
         created, cursor = existing or (second.isoformat(), (second - timedelta(microseconds=1)).isoformat())
         self.connection.execute(
-            "INSERT OR REPLACE INTO schedule VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)",
-            (item.name, item.where, trigger, plan, created, cursor, json.dumps(asdict(item.policy)), content),
+            "INSERT OR REPLACE INTO schedule VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (item.name, item.where, trigger, plan, created, cursor, json.dumps(asdict(item.policy)), content, active),
         )
 
     def switch(self, schedule: str, now: datetime, *, on: bool) -> None:
@@ -231,6 +224,10 @@ class Ledger(Database):
             "UPDATE schedule SET active = ?, cursor = max(cursor, ?) WHERE name = ?",
             (1 if on else -1, now.isoformat() if on else "", schedule),
         )
+
+    def plans(self) -> list[str]:
+        """Return the plans of all schedules as JSON."""
+        return [plan for (plan,) in self.connection.execute("SELECT plan FROM schedule WHERE active")]
 
     def schedules(self, *, disabled: bool = False) -> list[Entry]:
         """Return the active schedules by name. disabled: also those that a command has disabled"""

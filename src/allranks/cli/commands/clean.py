@@ -14,7 +14,7 @@ from allranks.cli.views import symbol
 from allranks.history import cleaning
 from allranks.history.cleaning import LEFTOVER, RUN, SNAPSHOT, CleaningPlan
 from allranks.local.instances import temporary
-from allranks.scheduler.ledger import SchedulerPaths
+from allranks.scheduler.ledger import Ledger, SchedulerPaths
 from allranks.text import count, in_bytes, plain, when
 from allranks.workspace import Workspace
 
@@ -42,7 +42,7 @@ def clean(
     """
     workspace = Workspace.at(folder)
     age = seconds(older_than or (DEFAULT_AGE if not keep else "0d"), "--older-than")
-    plans, leftovers = SchedulerPaths(workspace).plans(), temporary.leftovers(workspace.temporary)
+    plans, leftovers = SchedulerPaths(workspace).read(Ledger.plans), temporary.leftovers(workspace.temporary)
     plan = cleaning.plan_cleaning(workspace, before=time.time() - age, keep=keep, plans=plans, leftovers=leftovers)
     out = console()
     _print_plan(out, plan)

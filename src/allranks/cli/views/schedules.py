@@ -48,7 +48,7 @@ def history(paths: SchedulerPaths, schedule: str) -> list[Past]:
     """Return the firings of a schedule, the latest first."""
     rows, champion = list[Past](), ""
     ids = {run.job_name: run.id for run in stored.runs(paths.workspace, steps=False)}
-    for firing in reversed(paths.firings(schedule)):
+    for firing in reversed(paths.read(lambda ledger: ledger.firings(schedule))):
         run = stored.run(paths.workspace, ids[firing.run]) if firing.run in ids else None
         models = [f"{model.name}:{model.version}" for step in run.steps for model in step.models] if run else []
         champion = models[-1] if models else champion
