@@ -11,7 +11,6 @@ MOST = 8
 OPTION_LISTS = {
     *("api/run.py:run", "api/run.py:launch", "project/script_job.py:script_job"),
     *(f"cli/commands/{name}.py:{name}" for name in ("launch", "run", "submit", "rerun", "logs")),
-    "cli/commands/schedules.py:run",
 }
 """Functions whose parameters are the options of a command, or of the Python API."""
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from allranks.azure.errors import service_errors
 from allranks.azure.requirements import ComputeId, Requirements
-from allranks.errors import Problem
+from allranks.errors import Problem, did_you_mean
 from allranks.hardware import sizes, traps
+from allranks.sdk import internals
 
 _ASSET = re.compile(r"(?:azureml:)?(?P<name>[^/:@]+)(?::(?P<version>[^/:@]+)|@(?P<label>[^/:@]+))?")
 _UNLISTED = ("AzureML-", "azureml_anonymous", "CliV2Anonymous")
@@ -77,12 +78,11 @@ def _of_computes(client: Any, required: list[Requirements]) -> Iterator[Problem]
     lower = {name.lower(): name for name in known}
     for name, steps in by_name.items():
         if name.lower() not in lower:
-            near = difflib.get_close_matches(name, known, n=1)
             yield Problem(
                 f"{steps[0].where}, key compute",
                 f"the workspace has no compute {name}",
                 f"one of: {', '.join(known)}" if known else "a compute of the workspace, which has none",
-                f"did you mean {near[0]}? {_WITH_COMPUTE}" if near else _WITH_COMPUTE,
+                f"{did_you_mean(name, known)} {_WITH_COMPUTE}".strip(),
             )
             continue
         for step in steps:
@@ -116,13 +116,11 @@ def _of_assets(operations: Any, kind: str, required: list[Requirements]) -> Iter
 
 
 def _missing(operations: Any, kind: str, match: re.Match[str]) -> tuple[str, str, str] | None:
-    from azure.core.exceptions import ResourceNotFoundError  # takes 0.1 s to import
-
     name, version = match["name"], match["version"]
     with service_errors(f"looking up {kind} {name}"):
         try:
             versions = [str(asset.version) for asset in operations.list(name=name)]
-        except ResourceNotFoundError:
+        except internals.ResourceNotFoundError:
             versions = []
     if not versions:
         found = f"{kind} {name} is not registered in the workspace"

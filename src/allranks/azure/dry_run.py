@@ -46,7 +46,7 @@ def body_of(job: Any, workspace: WorkspaceName) -> dict[str, Any]:
     return service.job
 
 
-class _OfflineTransport:
+class _OfflineTransport(contextlib.AbstractContextManager["_OfflineTransport"]):
     """An azure-core transport that sends nothing. It answers a request for an asset with that asset.
 
     job: the body of the submitted job
@@ -55,9 +55,6 @@ class _OfflineTransport:
     def __init__(self) -> None:
         self.job: dict[str, Any] = {}
         self._lock = threading.Lock()
-
-    def __enter__(self) -> _OfflineTransport:
-        return self
 
     def __exit__(self, *_: object) -> None:
         return None

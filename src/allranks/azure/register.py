@@ -57,26 +57,22 @@ def latest_versions(client: Any, releases: Sequence[Release]) -> dict[str, str]:
 def _registered_digest(client: Any, release: Release) -> str | None:
     """Return the digest of a release's version as registered, or the release's own if that has none; None if the
     version is not registered."""
-    from azure.core.exceptions import ResourceNotFoundError  # takes 0.1 s to import
-
     try:
         if release.kind == ENVIRONMENT:
             properties = client.environments.get(release.name, release.version).properties
         else:
             properties = internals.component_version(client, release.name, release.version).properties.properties
-    except ResourceNotFoundError:
+    except internals.ResourceNotFoundError:
         return None
     return str((properties or {}).get(DIGEST, release.digest))
 
 
 def _latest(client: Any, release: Release) -> str:
-    from azure.core.exceptions import ResourceNotFoundError  # takes 0.1 s to import
-
     operations = client.environments if release.kind == ENVIRONMENT else client.components
     try:
         # The service returns versions in no particular order.
         assets = list(operations.list(name=release.name))
-    except ResourceNotFoundError:
+    except internals.ResourceNotFoundError:
         return ""
     return max(((str(asset.creation_context.created_at), str(asset.version)) for asset in assets), default=("", ""))[1]
 

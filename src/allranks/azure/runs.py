@@ -65,12 +65,10 @@ def download_output(client: Any, name: str, output: str, folder: Path) -> bool:
 
     Raise InputError or AzureError.
     """
-    from azure.core.exceptions import ResourceNotFoundError  # takes 0.1 s to import
-
     with service_errors(f"downloading output {output} of {name}"), quiet_uploads():
         try:
             client.jobs.download(name, output_name=output, download_path=folder)
-        except (internals.exceptions.MlException, ResourceNotFoundError):
+        except (internals.exceptions.MlException, internals.ResourceNotFoundError):
             return False
     return any(path.is_file() for path in folder.rglob("*"))
 
@@ -90,8 +88,6 @@ def _is_safe(log: str) -> bool:
 
 
 def _append(client: Any, address: str, path: Path, ended: bool) -> bool:
-    from azure.core.exceptions import HttpResponseError  # takes 0.1 s to import
-
     # The file is as long as the downloaded part of the log.
     size = path.stat().st_size if path.exists() else 0
     response = internals.requests(client).get(address, headers={"Range": f"bytes={size}-"} if size else {})
@@ -100,7 +96,7 @@ def _append(client: Any, address: str, path: Path, ended: bool) -> bool:
     if response.status_code == 416:
         return True  # nothing new
     if response.status_code not in (200, 206):
-        raise HttpResponseError(response=response)
+        raise internals.HttpResponseError(response=response)
     content = response.body()
     pieces = (content[start : start + _PIECE] for start in range(0, len(content), _PIECE))
     path.parent.mkdir(parents=True, exist_ok=True)

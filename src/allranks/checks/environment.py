@@ -64,9 +64,8 @@ def refused(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield the errors of azure-ai-ml for an environment's file. Missing files are reported by other rules."""
     if keys := list(validation_errors.misspelt("environment", document)):
         misspelt = (unknown_key(f"{at(file, *key.split('.'))}, key {key}", meant) for key, meant in keys)
-        yield from Rule.named("environment-refused").mark(
-            misspelt
-        )  # the SDK reports an unknown key too, without a suggestion
+        # The SDK reports an unknown key too, without a suggestion.
+        yield from Rule.named("environment-refused").mark(misspelt)
         return
     if is_template(document.get("name")) or is_template(document.get("build")):
         return

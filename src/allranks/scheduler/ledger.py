@@ -271,10 +271,8 @@ class Ledger(Database):
         return self.firing(run) if inserted.rowcount else None
 
     def firing(self, run: str) -> Firing:
-        """Return the firing of that run. Raise KeyError if it does not exist."""
-        for firing in self._firings("WHERE run = ?", run):
-            return firing
-        raise KeyError(run)
+        """Return the firing of that run, which must exist."""
+        return next(self._firings("WHERE run = ?", run))
 
     def firings(self, schedule: str) -> list[Firing]:
         """Return all firings of a schedule, the latest first."""

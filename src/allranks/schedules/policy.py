@@ -12,13 +12,12 @@ from typing import Any
 from allranks.errors import Problem, did_you_mean, raise_any
 from allranks.text import duration
 
-PREFIX = "allranks."
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _FORMS = {
-    "on_change": (r"\w+", "the name of an input of the pipeline"),
-    "shortest_interval": (r"[1-9]\d{0,5}[smhd]", "a number above 0 with s, m, h or d, such as 30m"),
-    "retries": (r"\d{1,3}", "a whole number from 0 to 999, in quotation marks"),
-    "retry_after": (r"[1-9]\d{0,5}[smhd]", "a number above 0 with s, m, h or d, such as 10m"),
+    "allranks.on_change": (r"\w+", "the name of an input of the pipeline"),
+    "allranks.shortest_interval": (r"[1-9]\d{0,5}[smhd]", "a number above 0 with s, m, h or d, such as 30m"),
+    "allranks.retries": (r"\d{1,3}", "a whole number from 0 to 999, in quotation marks"),
+    "allranks.retry_after": (r"[1-9]\d{0,5}[smhd]", "a number above 0 with s, m, h or d, such as 10m"),
 }
 """By tag: the form of its value, and a description of it."""
 
@@ -47,16 +46,15 @@ class Policy:
         problems: list[Problem] = []
         values: dict[str, Any] = {}
         for tag, value in tags.items():
-            name = tag.removeprefix(PREFIX)
-            if name == tag:
+            if not tag.startswith("allranks."):
                 continue
-            form, expected = _FORMS.get(name, ("", f"one of {', '.join(PREFIX + each for each in _FORMS)}"))
+            form, expected = _FORMS.get(tag, ("", f"one of {', '.join(_FORMS)}"))
             if not form or not isinstance(value, str) or not re.fullmatch(form, value):  # tags are sent as they are
-                fix = "write it so" if form else did_you_mean(tag, [PREFIX + each for each in _FORMS], "remove it")
+                fix = "write it so" if form else did_you_mean(tag, _FORMS, "remove it")
                 problems.append(Problem(place(f"tags.{tag}"), repr(value) if form else "unknown", expected, fix))
             else:
-                is_text = name == "on_change"
-                values[name] = value if is_text else int(value.rstrip("smhd")) * _UNITS.get(value[-1], 1)
+                name = tag.removeprefix("allranks.")
+                values[name] = value if name == "on_change" else int(value.rstrip("smhd")) * _UNITS.get(value[-1], 1)
         raise_any(problems)
         return cls(**values)
 

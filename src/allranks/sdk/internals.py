@@ -1,5 +1,5 @@
-"""The parts of azure-ai-ml that allranks uses, including all private ones, so that a new version is checked in one
-place.
+"""The parts of azure-ai-ml and azure-core that allranks uses, including all private ones, so that a new version is
+checked in one place.
 
 The SDK has no public way to read a node's bindings, to build the code that it uploads, or to list the steps of a run.
 The upper bound of azure-ai-ml in pyproject.toml is the version with which `tests/sdk/test_internals.py` passes. Each
@@ -78,6 +78,8 @@ PARTS = {
     "load_environment": f"{_SDK}:load_environment",
     "load_job": f"{_SDK}:load_job",
     # The client
+    "HttpResponseError": "azure.core.exceptions:HttpResponseError",
+    "ResourceNotFoundError": "azure.core.exceptions:ResourceNotFoundError",
     "client": f"{_SDK}._ml_client",
     "studio_url_from_job_id": f"{_SDK}.entities._job._studio_url_from_job_id:studio_url_from_job_id",
     "RestModel": f"{_SDK}._restclient.arm_ml_service._utils.model_base:Model",
@@ -347,17 +349,15 @@ def _run_history(client: Any) -> Any:
     Raise HttpResponseError if the list of addresses cannot be read. The SDK parses any response, and raises KeyError if
     the request is refused (azure-ai-ml 1.35.2, `JobOperations._get_workspace_url`).
     """
-    from azure.core.exceptions import HttpResponseError  # azure.core takes 0.1 s to import
-
-    jobs = client.jobs
+    jobs, failure = client.jobs, __getattr__("HttpResponseError")
     if not jobs._api_base_url:
         response = requests(client).get(client.workspaces.get(client.workspace_name).discovery_url)
         if response.status_code != 200:
-            raise HttpResponseError(response=response)
+            raise failure(response=response)
         try:
             jobs._api_base_url = json.loads(response.body())["api"]
         except (ValueError, KeyError, TypeError):
-            raise HttpResponseError("the list of addresses of the workspace has none of run history") from None
+            raise failure("the list of addresses of the workspace has none of run history") from None
     return jobs._runs_operations
 
 

@@ -189,9 +189,7 @@ class _Operations:
                 internals.set_id(component, str(asset))
             return component
         if _creates_when_it_fails(sys._getframe(1)):
-            from azure.core.exceptions import ResourceNotFoundError  # azure.core takes 0.1 s to import
-
-            raise ResourceNotFoundError(f"{self.collection} {name} is not on this machine")
+            raise internals.ResourceNotFoundError(f"{self.collection} {name} is not on this machine")
         return asset
 
     def _list(self, name: Any = "", *arguments: Any, **options: Any) -> list[Any]:

@@ -123,20 +123,18 @@ def _text(value: Any) -> str:
         return "an expression"
 
 
-def bound_counts(sections: Mapping[str, Any]) -> list[tuple[tuple[str, str], Any]]:
-    """Return the keys, with their values, of bindings that azure-ai-ml refuses in a component.
+def bound_counts(sections: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], Any]]:
+    """Yield the keys, with their values, of bindings that azure-ai-ml refuses in a component.
 
     sections: resources and distribution, as mappings or objects of azure-ai-ml
     """
-    found = []
     for (section, name), kind in _BOUND_ON_STEPS.items():
         settings = sections.get(section)
         value = settings.get(name) if isinstance(settings, Mapping) else getattr(settings, name, None)
         if "${{" in str(value) and not (kind == "text" and isinstance(value, str)):
-            found.append(((section, name), value))
-    return found
+            yield (section, name), value
 
 
 def count_problem(where: str, value: Any) -> Problem:
-    """Return the error of a binding that `bound_counts` returned."""
+    """Return the error of a binding that `bound_counts` yielded."""
     return finding("count-binding", where, f"{value}, a binding", "a value")

@@ -88,7 +88,6 @@ class WhereOptions(AzureOptions):
         return sign_in(self)[0] if is_named and not self.local else None
 
 
-# Over 60 lines: its options are half of it.
 @streams.unbroken()
 def run(
     words: NamesArgument = None,
@@ -118,7 +117,7 @@ def run(
     with place.hold() as lock:
         reading.read(place, target)
         with Ledger(place.ledger) as ledger, looking(place) as look:
-            only = frozenset(_entry(ledger, name).name for name in names)
+            only = frozenset(_entry(place, name).name for name in names)
             judge, start = partial(events.of_end, place), partial(running.start, place, vars(machine), lock)
             scheduler = Scheduler(ledger, start, report, only=only, look=look, judge=judge, notifies=send is not None)
             delivery = notifier.delivery(place.ledger, send, report) if send else nullcontext()
@@ -147,12 +146,12 @@ def _one(words: Sequence[str]) -> tuple[Path | None, str]:
     return target, names[0]
 
 
-def _entry(ledger: Ledger, name: str) -> Entry:
-    """Return a schedule of the ledger. Raise InputError if there is none of that name."""
-    entries = {entry.name: entry for entry in ledger.schedules(disabled=True)}
+def _entry(place: SchedulerPaths, name: str, found: str = "there is no schedule of that name here") -> Entry:
+    """Return a schedule of this machine. Raise InputError if there is none of that name. found: for the message"""
+    entries = place.entries()
     if name not in entries:
         fix = did_you_mean(name, entries, "allranks schedules list")
-        raise InputError(Problem(f"schedule {name}", "there is no schedule of that name here", ", ".join(entries), fix))
+        raise InputError(Problem(f"schedule {name}", found, ", ".join(entries), fix))
     return entries[name]
 
 
@@ -253,7 +252,10 @@ def list_(target: SchedulesArgument = None, *, where: WhereOptions, json: JsonOp
         if client is None:
             last = entry.last if entry else None
             row |= {"scheduler": pid, "last": last and {**vars(last), "at": last.at.isoformat()}}
-            lines += [f"  last: {schedule_view.last_firing(last, pid)}"] if last else []
+            if last:
+                status = last.status or ("waits for the next scheduler" if pid is None else "Running")
+                status += f": {last.reason}" if last.reason else ""
+                lines.append(f"  last: {local_time(last.at)}, run {last.run}  {status}")
         listed.append((row, lines))
     if json:
         print(to_json([row for row, _ in listed]))
@@ -275,10 +277,8 @@ def history(
     The champion is the model's version that the schedule's runs had registered last.
     """
     place = SchedulerPaths(Workspace.at(folder))
-    rows, known = schedule_view.history(place, name), place.entries()
-    if not rows and name not in known:
-        fix = did_you_mean(name, known, "allranks schedules list")
-        raise InputError(Problem(f"schedule {name}", "it has never fired here", ", ".join(known), fix))
+    if not (rows := schedule_view.history(place, name)):
+        _entry(place, name, "it has never fired here")
     if page:
         from allranks.history.page.runs_page import write_runs_page  # takes 0.1 s to import
 
@@ -304,13 +304,13 @@ def trigger(words: NameArgument, *, where: WhereOptions, json: JsonOption = Fals
     place, now = where.paths, datetime.now(UTC).replace(microsecond=0)
     if pid := place.scheduler():
         with Ledger(place.ledger) as ledger:
-            ledger.add(_entry(ledger, name).name, now)
+            ledger.add(_entry(place, name).name, now)
         print_result(json, {"name": name, "run": run_name(name, now)}, f"{name}: process {pid} starts it")
         return
     with place.hold() as lock:
         reading.read(place, target)
         with Ledger(place.ledger) as ledger:
-            firing = ledger.add(_entry(ledger, name).name, now)
+            firing = ledger.add(_entry(place, name).name, now)
             report = partial(schedule_view.print_event, json)
             scheduler = Scheduler(ledger, partial(running.start, place, {}, lock), report)
             with stop_signals.counted(scheduler.stop):
@@ -350,7 +350,7 @@ def _switch_here(place: SchedulerPaths, target: Path | None, name: str, on: bool
         with place.hold():
             reading.read(place, target)
     with Ledger(place.ledger) as ledger:
-        entry = _entry(ledger, name)
+        entry = _entry(place, name)
         if entry.source == CREATED:
             fix = f'client.schedules.begin_{"enable" if on else "disable"}("{name}")'
             raise InputError(Problem(f"schedule {name}", "LocalClient has created it", "a declared schedule", fix))

@@ -30,11 +30,6 @@ def print_event(as_json: bool, event: Event) -> None:
     console().print(" ".join(plain(line).splitlines()), soft_wrap=True, markup=False, highlight=False)
 
 
-def last_firing(last: Firing, pid: int | None) -> str:
-    status = last.status or ("waits for the next scheduler" if pid is None else "Running")
-    return f"{local_time(last.at)}, run {last.run}  {status}{last.reason and ': '}{last.reason}"
-
-
 @dataclass(frozen=True)
 class Past:
     """A firing of a schedule: its run, if it has started, and the model's version that was the champion afterwards."""
