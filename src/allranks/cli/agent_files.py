@@ -23,19 +23,17 @@ def agent_files() -> dict[str, bytes]:
     return {"llms.txt": _index().encode(), SKILL: skill.encode()}
 
 
-def all_commands() -> Iterator[tuple[str, Any, Any]]:
-    """Yield each command with its words and its context, in the order of the help."""
-    root = get_command(app)
-    yield from _below(root, root.context_class(root, info_name="allranks"))
-
-
-def _below(group: Any, context: Any) -> Iterator[tuple[str, Any, Any]]:
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        own = command.context_class(command, info_name=name, parent=context)
+def all_commands(group: Any = None) -> Iterator[tuple[str, Any, Any]]:
+    """Yield each command with its words and its context, in the order of the help. group: the context of a group; None
+    for all"""
+    root: Any = get_command(app)
+    group = group or root.context_class(root, info_name="allranks")
+    for name in group.command.list_commands(group):
+        command = group.command.get_command(group, name)
+        own = command.context_class(command, info_name=name, parent=group)
         yield own.command_path, command, own
         if isinstance(command, TyperGroup):
-            yield from _below(command, own)
+            yield from all_commands(own)
 
 
 def _index() -> str:

@@ -84,8 +84,8 @@ def of_end(paths: SchedulerPaths, firing: Firing, before: str) -> list[Event]:
     known = frozenset(saved).union(*map(secrets_in, saved))
     values = {"at": firing.at, "run": firing.run, "status": firing.status, "reason": firing.reason}
     if record:
-        values |= {"verdict": record.verdict and asdict(record.verdict), "page": record.page}
-        values |= {"link": Path(record.page).as_uri()} if record.page else {}
+        link = Path(record.page).as_uri() if record.page else None
+        values |= {"verdict": record.verdict and asdict(record.verdict), "page": record.page, "link": link}
     values = changed(values, lambda each: redact(each, known) if isinstance(each, str) else each)
     reason = values["reason"]
     return [Event(kind, firing.schedule, f"run {firing.run} {_TEXTS[kind]}{reason}", values) for kind in kinds]

@@ -94,8 +94,9 @@ class Scheduler:
                 if firing.schedule not in [running.schedule for running, _ in self._running.values()]:
                     kind, text = ("retried", "is retried") if firing.retries else ("fired", "starts now")
                     self._begin(firing, kind, f"{text}: run {firing.run}")
+            busy = {firing.schedule for firing in self.ledger.open()}  # their runs may also wait for a retry
             for entry in self._schedules():
-                if not self._is_busy(entry.name):
+                if entry.name not in busy:
                     (self._look if entry.policy.on_change else self._fire)(entry)
             self.clock.wait(self._following())
         self._close()
@@ -119,10 +120,6 @@ class Scheduler:
         now = self.clock.now()
         found = (each for each in self.ledger.open() if each.run not in self._running)
         return [firing for firing in found if firing.due is None or firing.due <= now]
-
-    def _is_busy(self, schedule: str) -> bool:
-        """Return whether a run of the schedule has not ended, or waits for a retry."""
-        return any(firing.schedule == schedule for firing in self.ledger.open())
 
     def _fire(self, entry: Entry) -> None:
         """Start the last run of a schedule that is due. Skip those before it."""

@@ -163,13 +163,8 @@ def _is_from(module: ModuleType, folders: list[str]) -> bool:
 @contextlib.contextmanager
 def as_jupyter(path: Path, module: ModuleType) -> Iterator[None]:
     """Reproduce the environment of cells in Jupyter: they run as ``__main__`` in the notebook's folder."""
-    folder = Path.cwd()
-    os.chdir(path.parent)
-    try:
-        with entry(sys.modules, "__main__", module):
-            yield
-    finally:
-        os.chdir(folder)
+    with contextlib.chdir(path.parent), entry(sys.modules, "__main__", module):
+        yield
 
 
 class NodeLines:
