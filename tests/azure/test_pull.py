@@ -287,7 +287,7 @@ def test_two_pulled_jobs_are_compared_as_graphs(azure: FakeAzure, job: Job, comm
     assert "the folder has no pipeline" in command("diff", "a", "train").err
 
 
-@pytest.mark.slow
+@pytest.mark.recipe
 def test_it_runs_here(azure: FakeAzure, command: Command, project: Path) -> None:
     assert command("submit", "pipeline.yaml", "--no-stream").code == 0
     assert command("pull", f"azure:{newest(azure).name}", "--to", "it").code == 0

@@ -23,8 +23,8 @@ def rows(page: str, *columns: int) -> set[tuple[str, ...]]:
     return {tuple(line[column].replace("\0", "|") for column in columns) for line in cells}
 
 
-# It loads the library's components: seconds.
 @pytest.mark.slow
+@pytest.mark.xdist_group("documented commands")  # the first one loads the library's components
 def test_the_files_say_what_the_reference_says(tmp_path: Path) -> None:
     done = called("init", "--agents", folder=tmp_path)
     assert (done.code, sorted(content(tmp_path))) == (0, [SKILL, "llms.txt"]), done.err

@@ -145,7 +145,7 @@ def test_a_model_that_gives_something_else_than_scores_is_refused(code: Importer
     assert said in str(error.value)
 
 
-@pytest.mark.slow
+@pytest.mark.recipe
 def test_two_ranks_find_what_one_process_finds(digits: Path, trained: Path, evaluated: Path, tmp_path: Path) -> None:
     ended = evaluate(digits, trained / "model", tmp_path, ranks=2)
     assert ended.codes == [0, 0], ended.errors

@@ -112,6 +112,7 @@ def metrics(checkpoints: Path) -> dict[int, float | None]:
     return {entry.step: entry.manifest.metric for entry in manifest.complete(checkpoints) if entry.manifest}
 
 
+@pytest.mark.recipe
 def test_a_folder_of_transformers_is_fine_tuned_with_a_new_head(digits: Path, tmp_path: Path) -> None:
     from transformers import ViTConfig, ViTForImageClassification
 
@@ -159,6 +160,7 @@ def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.recipe
 def test_image_files_and_their_shards_train_with_every_option(photographs: Path, tmp_path: Path) -> None:
     """Two ranks stream shards with a worker each; the model then scores files as it does shards."""
     ended = shard(photographs, tmp_path / "shards", tmp_path / "sharding", "--samples_per_shard", "5")

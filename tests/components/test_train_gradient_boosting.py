@@ -83,6 +83,7 @@ def on_three(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.recipe
 def test_three_ranks_learn_as_one(table: Path, on_three: Path, tmp_path: Path) -> None:
     ended = train(table, tmp_path, *SETTINGS)
     assert ended.codes == [0], ended.errors
@@ -90,6 +91,7 @@ def test_three_ranks_learn_as_one(table: Path, on_three: Path, tmp_path: Path) -
     assert history(on_three)["points"][-1]["loss"] == pytest.approx(expected, rel=0.1)
 
 
+@pytest.mark.recipe
 def test_the_ranks_of_an_evaluation_add_up_to_the_same_figures(table: Path, on_three: Path) -> None:
     alone, by_two = evaluate(table, on_three, 1), evaluate(table, on_three, 2)
     assert alone["auc"] > 0.95
@@ -97,6 +99,7 @@ def test_the_ranks_of_an_evaluation_add_up_to_the_same_figures(table: Path, on_t
     assert alone["count"] == json.loads((table / "table.json").read_text())["counts"]["test"]
 
 
+@pytest.mark.recipe
 def test_what_a_training_leaves(table: Path, on_three: Path) -> None:
     import mlflow.pyfunc
 

@@ -101,6 +101,7 @@ def test_the_action(repository: Path) -> None:
     assert "unknown-key" in [result["ruleId"] for result in log["runs"][0]["results"]]
 
 
+@pytest.mark.recipe
 def test_the_action_installs_the_allranks_beside_it(repository: Path) -> None:
     command, _ = steps()["Install allranks"]
     # Read what it would install, without a network.

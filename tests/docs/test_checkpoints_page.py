@@ -25,6 +25,7 @@ def snippet(text: str) -> str:
     return one
 
 
+@pytest.mark.recipe
 def test_it_saves_and_resumes(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(snippet("runtime.main(train)"))
 

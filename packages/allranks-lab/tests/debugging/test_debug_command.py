@@ -10,7 +10,7 @@ import pytest
 from allranks_command import PATIENCE, started, write, write_job
 
 
-@pytest.mark.slow
+@pytest.mark.recipe
 def test_ctrl_c_ends_the_ranks_the_debugger_and_the_forwarding(tmp_path: Path, rack_works: bool) -> None:
     if not rack_works:
         pytest.skip("debugpy needs instances with networks of their own")

@@ -13,7 +13,7 @@ from allranks.workspace import Workspace
 QUICK = {
     "DDP": ("full disk",),
     "torchrun": ("SIGKILL", "SIGKILL of the launcher"),
-    "MPI": ("SIGKILL of mpirun", "SIGKILL of the engine"),
+    "MPI": ("SIGKILL of mpirun",),
 }
 """The cells that run in each `make test`; `make test-faults` runs all. test_hangs.py has two more."""
 
