@@ -224,6 +224,7 @@ def test_a_missing_stack_names_what_installs_it(monkeypatch: pytest.MonkeyPatch,
         strategies.check(name)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_strategy_is_refused(alone: Ranks) -> None:
     with pytest.raises(InputError, match="saved with the strategy ddp"):
         prepare(alone, "fsdp").load_state_dict(prepare(alone, "ddp").state_dict())
