@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from allranks.scheduler.events import Event
-from allranks.scheduler.ledger import Entry, Firing, Ledger, SchedulerPaths
+from allranks.scheduler.ledger import Entry, Firing, Ledger
+from allranks.scheduler.paths import SchedulerPaths
 from allranks.scheduler.running import CANCELED
 from allranks.scheduler.scheduler import Clock, Scheduler
 from allranks.schedules.finding import Schedule

@@ -1,5 +1,4 @@
-"""The differences between two runs: in what the results of each step depend on, then in the results. Also between
-two pipeline files, as graphs.
+"""The differences between two runs: in what the results of each step depend on, then in the results.
 
 A run of this machine records the code, data, packages and interpreter of its steps. Of a job that was submitted to
 Azure ML, only the plan, the states, the outputs and the curves are known. Facts that only one of the runs records are
@@ -7,7 +6,6 @@ not compared.
 """
 
 import filecmp
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import dropwhile, islice
@@ -15,28 +13,21 @@ from pathlib import Path
 
 from allranks.contract.templating import wire
 from allranks.errors import InputError, Problem
-from allranks.history import registered, stored
+from allranks.history import stored
 from allranks.history.curves import best
 from allranks.history.formatting import cause
 from allranks.history.nested import in_every_iteration, node_at
-from allranks.history.node_records import node_record
 from allranks.history.recorder import packages_of
 from allranks.history.records import RankRecord, RunRecord, Status, StepRecord
 from allranks.history.store import Store
 from allranks.plan import codec, file_tree, walk
-from allranks.plan.graph import Graph, Plan, Step
-from allranks.plan.ports import GraphInput, Literal, NodeOutput, Text, Value
-from allranks.plan.reader import read_plan
+from allranks.plan.graph import Plan, Step
 from allranks.secrets import MASK
 from allranks.text import number
 from allranks.workspace import Workspace
 
 LONGEST_FILE = 1 << 20
 """Maximum bytes of a file in which the first differing line is searched for."""
-
-
-IN_FOLDERS = ("pipeline.py", "pipeline.yml", "job.yml")
-"""The files of a folder that describe its pipeline, the first of them that exists."""
 
 
 @dataclass(frozen=True)
@@ -91,50 +82,6 @@ def side(workspace: Workspace, run: RunRecord) -> Side:
     steps = {in_every_iteration(path): step for path, step in walk.steps(plan.graph)}
     sources = {output.path: f"{output.name} of {step.name}" for step in run.steps for output in step.outputs}
     return Side(run, plan, packages_of(run), steps, sources)
-
-
-def side_of_file(target: str, snapshots: Path, workspace: Workspace) -> Side:
-    """Return the pipeline of a file, or of a folder with one, as a run that has not started.
-
-    snapshots: the folder to which its code is copied
-
-    Raise InputError if it cannot be read.
-    """
-    file = target
-    if Path(target).is_dir():
-        found = [str(path) for name in IN_FOLDERS if (path := Path(target, name)).is_file()]
-        if not found:
-            expected = f"one of {', '.join(IN_FOLDERS)}"
-            raise InputError(Problem(target, "the folder has no pipeline", expected, "name the pipeline's file"))
-        file = found[0]
-    plan = read_plan(file, {}, snapshots, registered.of(workspace))
-    records: list[StepRecord] = []
-    for where, node, graph in walk.walk(plan.graph):
-        record = node_record(node, where, (), snapshots)
-        if isinstance(node, Step):
-            scope = graph if graph is plan.graph else None
-            record.inputs = {port.name: _bound(port.value, scope, Path(plan.source).parent) for port in node.inputs}
-        records.append(record)
-    run = RunRecord(target, plan.name, plan.display_name, plan.source, "", folder=str(snapshots), steps=records)
-    return Side(run, plan, {}, {in_every_iteration(path): step for path, step in walk.steps(plan.graph)})
-
-
-def _bound(value: Value | None, scope: Graph | None, folder: Path) -> str:
-    """Return what an input is bound to.
-
-    scope:  the pipeline's graph, whose inputs have values; None for a graph within it
-    folder: that of the file, to which local paths are relative
-    """
-    if isinstance(value, GraphInput):
-        given = scope.input_by_name[value.name].value if scope and value.name in scope.input_by_name else None
-        return f"input {value.name}" if given is None else f"{_bound(given, None, folder)} (input {value.name})"
-    if isinstance(value, NodeOutput):
-        return f"{value.name} of {value.node}"
-    if isinstance(value, Text):
-        return "".join(part if isinstance(part, str) else _bound(part, scope, folder) for part in value.parts)
-    if isinstance(value, Literal):
-        return wire(value.value)
-    return "" if value is None else os.path.relpath(value.path, folder) if value.path[:1] == "/" else value.path
 
 
 def compare(before: Side, after: Side) -> Comparison:

@@ -20,7 +20,8 @@ from allranks.history.store import Store
 from allranks.plan import codec
 from allranks.scheduler import notifier
 from allranks.scheduler.events import Event
-from allranks.scheduler.ledger import Ledger, SchedulerPaths
+from allranks.scheduler.ledger import Ledger
+from allranks.scheduler.paths import SchedulerPaths
 from allranks.scheduler.reading import read
 from allranks.workspace import Workspace
 from allranks_command import PATIENCE, started, write

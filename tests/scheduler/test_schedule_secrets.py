@@ -8,7 +8,8 @@ from unittest import mock
 from allranks.history.records import RunRecord, Status
 from allranks.plan import codec
 from allranks.scheduler import running
-from allranks.scheduler.ledger import Firing, Ledger, SchedulerPaths
+from allranks.scheduler.ledger import Firing, Ledger
+from allranks.scheduler.paths import SchedulerPaths
 from allranks.scheduler.reading import read
 from allranks.workspace import Workspace
 

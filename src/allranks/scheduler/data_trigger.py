@@ -19,7 +19,8 @@ from allranks.plan.file_tree import Stop
 from allranks.plan.graph import Plan
 from allranks.plan.ports import Path
 from allranks.plan.secrets import restored
-from allranks.scheduler.ledger import Entry, Ledger, SchedulerPaths
+from allranks.scheduler.ledger import Entry, Ledger
+from allranks.scheduler.paths import SchedulerPaths
 from allranks.sdk.paths import is_downloadable
 from allranks.secrets import redact
 from allranks.workspace import Workspace

@@ -14,7 +14,8 @@ from allranks.history.records import RunRecord, Status
 from allranks.history.store import Store
 from allranks.plan import codec
 from allranks.plan.walk import changed, steps, without_labels
-from allranks.scheduler.ledger import Firing, SchedulerPaths
+from allranks.scheduler.ledger import Firing
+from allranks.scheduler.paths import SchedulerPaths
 from allranks.secrets import redact, secrets_in
 from allranks.text import local_time
 from allranks.workspace import Workspace

@@ -14,7 +14,8 @@ from allranks.plan.graph import Plan
 from allranks.plan.reader import pipeline, snapshot
 from allranks.plan.secrets import hidden
 from allranks.scheduler.data_trigger import content_of
-from allranks.scheduler.ledger import Ledger, SchedulerPaths
+from allranks.scheduler.ledger import Ledger
+from allranks.scheduler.paths import SchedulerPaths
 from allranks.schedules.finding import Schedule, find_schedules
 from allranks.sdk import session
 from allranks.sdk.compilation import job_request

@@ -20,7 +20,8 @@ from allranks.local.instances import kernel
 from allranks.local.options import Options
 from allranks.plan import codec
 from allranks.plan.secrets import restored
-from allranks.scheduler.ledger import Firing, Ledger, SchedulerPaths
+from allranks.scheduler.ledger import Firing, Ledger
+from allranks.scheduler.paths import SchedulerPaths
 from allranks.workspace import Workspace
 
 CANCELED = 130

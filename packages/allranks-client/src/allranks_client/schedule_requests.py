@@ -14,7 +14,8 @@ from allranks.plan import codec
 from allranks.plan.graph import Plan
 from allranks.plan.secrets import restored
 from allranks.scheduler import reading
-from allranks.scheduler.ledger import CREATED, Ledger, SchedulerPaths
+from allranks.scheduler.ledger import CREATED, Ledger
+from allranks.scheduler.paths import SchedulerPaths
 from allranks.schedules import finding
 from allranks.workspace import Workspace
 from allranks_client import local_jobs, run_history

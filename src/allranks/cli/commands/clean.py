@@ -14,7 +14,8 @@ from allranks.cli.views import symbol
 from allranks.history import cleaning
 from allranks.history.cleaning import LEFTOVER, RUN, SNAPSHOT, CleaningPlan
 from allranks.local.instances import temporary
-from allranks.scheduler.ledger import Ledger, SchedulerPaths
+from allranks.scheduler.ledger import Ledger
+from allranks.scheduler.paths import SchedulerPaths
 from allranks.text import count, in_bytes, plain, when
 from allranks.workspace import Workspace
 

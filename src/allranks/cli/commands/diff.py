@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from allranks import differences
+from allranks.api.pipeline_sides import side_of_file
 from allranks.azure.watch import finder
 from allranks.cli.completion import complete_runs
 from allranks.cli.console import console, to_json
@@ -33,7 +34,7 @@ def diff(
     find, workspace = finder(folder), Workspace.at(folder)
     if after and all(Path(each).exists() for each in (before, after)):
         with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
-            sides = [differences.side_of_file(each, Path(snapshots), workspace) for each in (before, after)]
+            sides = [side_of_file(each, Path(snapshots), workspace) for each in (before, after)]
             found = differences.compare(*sides)
     else:
         first = find(before)

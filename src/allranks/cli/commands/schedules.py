@@ -35,7 +35,8 @@ from allranks.history.records import Status
 from allranks.local import stop_signals
 from allranks.scheduler import events, notifier, reading, running
 from allranks.scheduler.data_trigger import looking
-from allranks.scheduler.ledger import CREATED, Entry, Ledger, SchedulerPaths, run_name
+from allranks.scheduler.ledger import CREATED, Entry, Ledger, run_name
+from allranks.scheduler.paths import SchedulerPaths
 from allranks.scheduler.scheduler import Scheduler
 from allranks.schedules.finding import check_target, find_schedules
 from allranks.schedules.triggers import firings, in_words

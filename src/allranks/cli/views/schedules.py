@@ -14,7 +14,8 @@ from allranks.history import stored
 from allranks.history.records import RunRecord
 from allranks.history.run_columns import main_metrics
 from allranks.scheduler.events import Event
-from allranks.scheduler.ledger import Entry, Firing, SchedulerPaths
+from allranks.scheduler.ledger import Entry, Firing
+from allranks.scheduler.paths import SchedulerPaths
 from allranks.schedules.finding import Schedule
 from allranks.schedules.triggers import firings, in_words
 from allranks.text import NOTHING, clock, local_time, number, plain
