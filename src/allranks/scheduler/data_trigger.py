@@ -1,7 +1,8 @@
 """The content of the input that a schedule's data trigger names, as a digest.
 
-Of local data it is a digest of all names and bytes. Of remote data it is one of the names, sizes and versions that the
-service lists."""
+The digest of local data covers all names and bytes. The digest of remote data covers the names, sizes and versions that
+the service lists.
+"""
 
 import contextlib
 import threading

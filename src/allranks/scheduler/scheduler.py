@@ -27,10 +27,8 @@ from allranks.verdict import judge
 POLL = 0.5
 """Longest wait in seconds, because neither the end of a run nor a change of the machine's clock ends a wait."""
 
-
 _LOOK = timedelta(seconds=30)
 """Time between two looks at the data of a schedule, unless its shortest interval is shorter."""
-
 
 _LONGEST = 7 * 86400
 """Maximum seconds until a retry."""
