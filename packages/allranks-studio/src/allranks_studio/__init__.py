@@ -1,0 +1,1 @@
+"""A designer for pipelines of Azure ML, and a view of every run, in the browser."""

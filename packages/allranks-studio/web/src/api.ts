@@ -1,0 +1,315 @@
+// What the server sends and takes. Times are seconds since the epoch.
+
+export type Status =
+  | "NotStarted"
+  | "Preparing"
+  | "Running"
+  | "Completed"
+  | "Failed"
+  | "Canceled"
+  | "Interrupted"
+  | "Skipped";
+
+export interface Folder {
+  id: string; // a short name, which URLs contain
+  path: string;
+  read_only: boolean;
+}
+
+// GET /api/state
+export interface State {
+  version: string;
+  folders: Folder[];
+}
+
+// A finding of `allranks check`. Lines count from 1; 0: of the whole file.
+export interface Finding {
+  level: "error" | "warning" | "advice" | "this machine";
+  where: string;
+  found: string;
+  expected: string;
+  fix: string;
+  rule: string;
+  node: string; // its path; "" if it is of no node
+  port: string;
+  line: number;
+  edits: Edit[]; // the fix as edits; empty if it is not one
+}
+
+// ---------------------------------------------------------------------------------------------- documents
+
+export type Value =
+  | { kind: "literal"; value: string | number | boolean | null }
+  | { kind: "input"; name: string } // an input of the graph
+  | { kind: "output"; node: string; port: string } // an output of a node of the same graph
+  | { kind: "expression"; text: string }; // anything else, which is locked
+
+export interface Port {
+  name: string;
+  type: string; // uri_folder, uri_file, mltable, mlflow_model, custom_model, string, integer, number, boolean
+  optional: boolean;
+  description: string;
+  default: string | number | boolean | null;
+  minimum: number | null;
+  maximum: number | null;
+  enum: string[];
+}
+
+export interface InputPort extends Port {
+  value: Value | null; // null: it is not set
+  line: number; // of the value in the text; 0 if it is not set
+  locked: string; // why the value cannot be edited; "" if it can
+}
+
+export interface Layout {
+  distribution: "none" | "pytorch" | "mpi" | "tensorflow" | "ray";
+  instances: Value; // an integer, or an input of the graph
+  processes: Value;
+  size: string; // such as Standard_ND96isr_H100_v5; "" if it is not given
+  gpus: number; // of each instance; 0 if the size is unknown or has none
+}
+
+export interface Lock {
+  reason: "loop" | "helper" | "kwargs" | "expression" | "alias" | "unsupported";
+  text: string; // one sentence, with what to do
+  line: number;
+}
+
+export interface Node {
+  path: string; // "train", or "tune.train" in a nested pipeline
+  name: string;
+  kind: "command" | "parallel" | "sweep" | "pipeline" | "condition" | "do_while" | "parallel_for" | "stand_in";
+  component: string; // its name
+  version: string;
+  display_name: string;
+  description: string;
+  inputs: InputPort[];
+  outputs: Port[];
+  layout: Layout | null;
+  compute: string;
+  environment: string;
+  note: string; // what a control node does: its condition, iterations, items or search space
+  first: number; // the lines of the node in the text; 0 if it is not in this file
+  last: number;
+  lock: Lock | null;
+  graph: Graph | null; // of a pipeline component, or of the body of a loop
+  after: string[]; // nodes of the same graph that it waits for without data
+}
+
+export interface Graph {
+  inputs: InputPort[];
+  outputs: { name: string; type: string; value: Value; line: number }[];
+  nodes: Node[];
+}
+
+// GET /api/document?folder=F&path=P, and the answer to each change of it.
+export interface Document {
+  folder: string;
+  path: string; // relative to the folder
+  language: "python" | "yaml";
+  digest: string; // of the text; changes name the one that they are based on
+  text: string;
+  name: string; // of the pipeline
+  display_name: string;
+  description: string;
+  compute: string; // the default of the pipeline
+  graph: Graph | null; // the last one that could be read; null if there is none
+  current: boolean; // whether `graph` is that of `text`
+  findings: Finding[];
+  changed: number[]; // lines that the last change wrote
+  undo: string; // what would be undone, such as "add train"; "" for nothing
+  redo: string;
+  read_only: boolean;
+  positions: Record<string, [number, number]>; // of nodes by path: those that the user moved, and our layout's
+}
+
+// POST /api/document/edit {folder, path, digest, edits}: 200 Document; 409 Conflict; 422 Refusal. All edits or none.
+// POST /api/document/text {folder, path, digest, text}; /undo and /redo {folder, path, digest}; /positions {..., positions}
+// POST /api/document/new {folder, path, source}: source "" for an empty pipeline, or one of /api/pipelines
+// GET /api/document/export?folder=F&path=P&form=python|yaml|request|plan|submit: {text}
+// A `graph` is the path of the nested pipeline that is edited; "" for the file's own.
+export type Edit =
+  | { op: "add_node"; graph: string; component: string; name: string; inputs: Record<string, Value> } // name "": chosen
+  | { op: "delete_node"; node: string }
+  | { op: "rename_node"; node: string; name: string }
+  | { op: "duplicate_node"; node: string; name: string }
+  | { op: "set_input"; node: string; input: string; value: Value } // also connects
+  | { op: "reset_input"; node: string; input: string } // also disconnects
+  | { op: "set_layout"; node: string; instances: Value; processes: Value }
+  | { op: "set_distribution"; node: string; distribution: string }
+  | { op: "set_compute"; node: string; compute: string } // node "": the pipeline's default
+  | { op: "add_input"; graph: string; name: string; type: string; default: string | number | boolean | null }
+  | { op: "delete_input"; graph: string; name: string }
+  | { op: "add_output"; graph: string; name: string; node: string; port: string }
+  | { op: "delete_output"; graph: string; name: string }
+  | { op: "wrap_nodes"; nodes: string[]; name: string }; // in a nested pipeline
+
+export interface Conflict {
+  message: string; // the file was changed meanwhile
+  document: Document;
+}
+
+export interface Refusal {
+  problems: Finding[]; // nothing was written
+  difference: string[]; // lines: what the edit would also have changed
+}
+
+// GET /api/pipelines?folder=F: the pipelines of the project and of the library
+export interface PipelineFile {
+  path: string;
+  title: string;
+  origin: "project" | "library";
+}
+
+// GET /api/palette?folder=F
+export interface PaletteItem {
+  component: string; // what add_node names: "library:train_image_classifier", "project:prepare/component.yaml", "registered:train@1"
+  name: string;
+  display_name: string;
+  description: string;
+  version: string;
+  origin: "library" | "project" | "registered";
+  group: string;
+  inputs: Port[];
+  outputs: Port[];
+  layout: string; // such as "pytorch 2 x 2"
+}
+
+// ---------------------------------------------------------------------------------------------- runs
+
+// GET /api/runs?folder=F: all runs, newest first, in columns of the same length
+export interface Runs {
+  id: string[];
+  name: string[]; // the pipeline's display name
+  status: Status[];
+  trigger: string[]; // "manual" or the schedule
+  created: number[];
+  seconds: (number | null)[];
+  sweep: string[]; // the group of a sweep's trials; "" for others
+  metrics: Record<string, (number | null)[]>; // last values: "train/loss"
+  inputs: Record<string, (string | null)[]>;
+  sparkline: (number[] | null)[]; // of the run's headline metric, at most 24 values
+}
+
+// GET /api/runs/RUN?folder=F
+export interface Run {
+  id: string;
+  name: string;
+  status: Status;
+  source: string; // the pipeline's file, relative to the folder if it is below
+  created: number;
+  started: number | null;
+  ended: number | null;
+  inputs: Record<string, string>;
+  outputs: Record<string, string>;
+  verdict: Verdict | null;
+  steps: Step[];
+  edges: { from: string; to: string; label: string }[];
+  positions: Record<string, [number, number]>;
+  models: { name: string; version: string }[];
+  page: string; // the run's HTML file, as an address of this server; "" if there is none
+}
+
+export interface Verdict {
+  step: string;
+  rank: number | null;
+  reason: string;
+  where: string;
+  advice: string;
+  traceback: string;
+  tail: string[];
+}
+
+export interface Step {
+  path: string;
+  kind: string;
+  parent: string; // path of the node that contains it; "" at the top
+  component: string;
+  status: Status;
+  started: number | null;
+  ended: number | null;
+  attempts: number;
+  layout: string;
+  reused_from: string;
+  progress: string;
+  ranks: { rank: number; instance: number; status: Status; host: string; exit: string; bytes: number }[];
+  inputs: Record<string, string>;
+  outputs: { name: string; type: string; value: string }[];
+  metrics: Record<string, number>; // last values
+  notes: string[];
+}
+
+// GET /api/curves?folder=F&runs=A,B: series of all their steps, thinned to `width` points
+export interface Curve {
+  run: string;
+  step: string;
+  metric: string;
+  x: number[]; // training steps
+  y: number[];
+  time: number[];
+}
+
+// GET /api/usage?folder=F&run=RUN&step=STEP: one entry for each instance
+export interface Usage {
+  instance: number;
+  time: number[];
+  cpu: number[]; // percent
+  memory: number[]; // bytes
+  gpu: (number | null)[]; // percent
+}
+
+// GET /api/compare?folder=F&runs=A,B: what differs
+export interface Comparison {
+  runs: string[];
+  inputs: Record<string, (string | null)[]>;
+  metrics: Record<string, (number | null)[]>;
+  code: { step: string; file: string; lines: string[] }[]; // unified differences of the first two
+}
+
+// GET /api/log?folder=F&run=R&step=S&rank=N&offset=O&bytes=B: whole lines; a negative offset counts from the end
+export interface LogPart {
+  offset: number; // of the first byte of `text`
+  end: number; // of the first byte after it
+  size: number; // of the log
+  text: string;
+}
+
+// GET /api/log/search?folder=F&run=R&step=S&query=Q: at most 1,000
+export interface Hit {
+  step: string;
+  rank: number;
+  offset: number;
+  text: string;
+}
+
+// POST /api/runs/start {folder, path, inputs}: {run}; /cancel {folder, run}; /resume {folder, run}; /rerun {folder, run, inputs}
+
+// GET /api/schedules?folder=F
+export interface Schedule {
+  name: string;
+  file: string;
+  trigger: string;
+  enabled: boolean;
+  next: number[];
+  history: { time: number; status: string; run: string }[];
+}
+
+// ---------------------------------------------------------------------------------------------- events
+
+// GET /api/events: server-sent events, each with an id; Last-Event-ID continues after it.
+export type Event =
+  | { kind: "run"; folder: string; run: string; status: Status } // created or changed
+  | { kind: "step"; folder: string; run: string; step: string; status: Status }
+  | { kind: "rank"; folder: string; run: string; step: string; rank: number; status: Status }
+  | { kind: "points"; folder: string; run: string; step: string; metric: string; x: number[]; y: number[] }
+  | { kind: "log"; folder: string; run: string; step: string; rank: number; size: number }
+  | { kind: "document"; folder: string; path: string; digest: string } // the file was changed
+  | { kind: "findings"; folder: string; path: string; digest: string; findings: Finding[] }
+  | { kind: "schedule"; folder: string; name: string }
+  | { kind: "reset" }; // events were lost: read everything again
+
+// Every error: 4xx or 5xx
+export interface Problem {
+  message: string;
+  fix: string;
+}
