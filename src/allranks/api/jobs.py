@@ -82,7 +82,7 @@ def check(
         job, texts, workspace = resolved(job), texts_of(inputs, stand_ins), Workspace.at(folder)
         with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
             read = _read_each(job, texts, Path(snapshots), workspace)
-            found = [problem for plan in read for problem in _found(plan)]
+            found = [problem for plan in read for problem in found_in(plan)]
     except InputError as error:
         return Checked(error.problems)
     plans = tuple(plan for plan in read if isinstance(plan, Plan))
@@ -100,8 +100,8 @@ def _read_each(job: Any, texts: Mapping[str, str], snapshots: Path, workspace: W
         return [error]
 
 
-def _found(plan: Plan | InputError) -> Iterator[Problem]:
-    """Yield the problems of a plan, or of a job without one."""
+def found_in(plan: Plan | InputError) -> Iterator[Problem]:
+    """Yield the findings of a plan, with those of this machine, or the problems of a job without one."""
     if isinstance(plan, InputError):
         yield from plan.problems
         return

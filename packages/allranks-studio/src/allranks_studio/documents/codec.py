@@ -1,0 +1,60 @@
+"""Graphs and edits as plain data: those of `web/src/api.ts`, in which a value has a `kind`, and an edit an `op`."""
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any, get_args
+
+from cattrs import BaseValidationError, transform_error
+from cattrs.preconf.json import JsonConverter, make_converter
+from cattrs.strategies import configure_tagged_union
+
+from allranks.errors import InputError, Problem
+from allranks_studio.documents.canvas import Graph
+from allranks_studio.documents.edits import Edit, Expression, FromInput, FromOutput, Literal, Value
+
+_VALUES = {"literal": Literal, "input": FromInput, "output": FromOutput, "expression": Expression}
+
+
+@cache
+def _converter() -> JsonConverter:
+    converter = make_converter()
+
+    def with_kind(kind: str) -> Callable[[Any], dict[str, Any]]:
+        return lambda value: {"kind": kind, **vars(value)}
+
+    def value_of(data: Any, _: Any) -> Value | None:
+        return None if data is None else converter.structure(data, _VALUES[data["kind"]])
+
+    for kind, value in _VALUES.items():
+        converter.register_unstructure_hook(value, with_kind(kind))
+    converter.register_structure_hook(Value, value_of)
+    converter.register_structure_hook(Value | None, value_of)
+    configure_tagged_union(Edit, converter, tag_generator=operation, tag_name="op")
+    return converter
+
+
+def operation(kind: type) -> str:
+    """Return the `op` of a class of edits: ``add_node``."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
+
+
+def to_data(graph: Graph) -> dict[str, Any]:
+    """Return a graph as plain data."""
+    data: dict[str, Any] = _converter().unstructure(graph)
+    return data
+
+
+def graph_from(data: Any) -> Graph:
+    """Return the graph of plain data."""
+    return _converter().structure(data, Graph)
+
+
+def edits_from(data: Any) -> list[Edit]:
+    """Return the edits of plain data. Raise InputError, with the place, for data that does not describe edits."""
+    try:
+        return _converter().structure(data, list[Edit])
+    except (BaseValidationError, KeyError, TypeError, ValueError) as error:
+        names = ", ".join(sorted(map(operation, get_args(Edit))))
+        found = "; ".join(transform_error(error)) if isinstance(error, BaseValidationError) else repr(error)
+        raise InputError(Problem("edits", found, f"a list of objects with op: {names}")) from None

@@ -1,0 +1,254 @@
+"""The warm process of a reader: it has imported azure-ai-ml, and forks a child for each reading.
+
+The file's code runs in the child, which prints nothing, has limits of time and memory, and is killed with all that it
+started. A request is a line of JSON on standard input, its answer a line on standard output.
+"""
+
+import builtins
+import contextlib
+import functools
+import gc
+import io
+import json
+import linecache
+import os
+import resource
+import select
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from allranks.api.jobs import found_in
+from allranks.catalog import functions
+from allranks.errors import InputError, Problem
+from allranks.history import registered
+from allranks.plan.reader import lookup_of, opened
+from allranks.sdk import internals
+from allranks.sdk.paths import shown
+from allranks.sdk.session import session
+from allranks.workspace import Workspace
+from allranks_studio.documents import plan_graph
+from allranks_studio.documents.codec import to_data
+
+MOST_MEMORY = 4 << 30
+"""Limit for the private memory of a reading, in bytes."""
+
+_WARM_UP = """
+from azure.ai.ml.dsl import pipeline
+from allranks import layout
+from allranks.library import prepare_images, train_image_classifier
+
+@pipeline()
+def warm_up(seed: int = 0):
+    prepare = prepare_images(seed=seed)
+    train = train_image_classifier(data=prepare.outputs.images)
+    layout(train, 2, 2)
+    return {"model": train.outputs.model}
+"""
+
+
+class Loaded:
+    """Components that were loaded before a reading, by how and where they were loaded: ("load", SOURCE, FOLDER).
+
+    A reading takes an entry out of its copy of this table, so that a file that loads a component twice gets two.
+    """
+
+    def __init__(self) -> None:
+        self.entries: dict[tuple[str, str, str], tuple[Any, dict[str, tuple[int, int]]]] = {}
+        self.used: list[tuple[str, str, str]] = []
+        self._opened: list[str] | None = None
+        sys.addaudithook(self._audit)
+
+    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and self._opened is not None and isinstance(arguments[0], (str, os.PathLike)):
+            self._opened.append(os.path.abspath(arguments[0]))
+
+    def take(self, kind: str, source: str, load: Callable[[], Any]) -> Any:
+        key = kind, source, os.getcwd()
+        self.used.append(key)
+        made, files = self.entries.pop(key, (None, {"": (0, 0)}))
+        return made if _stamps(files) == files else load()
+
+    def add(self, kind: str, source: str, folder: str) -> None:
+        """Load a component of a YAML file, unless it is there. Its code does not run."""
+        made, files = self.entries.get((kind, source, folder), (None, {"": (0, 0)}))
+        if _stamps(files) == files:
+            return
+        self._opened = []
+        with contextlib.chdir(folder), contextlib.suppress(Exception):  # the reading reports what is wrong
+            made = _LOADERS[kind](source)
+            self.entries[kind, source, folder] = made, _stamps(self._opened)
+        self._opened = None
+
+
+def _stamps(files: Any) -> dict[str, tuple[int, int]]:
+    """Return the time and size of each file, (0, 1) if it does not exist."""
+
+    def stamp(file: str) -> tuple[int, int]:
+        try:
+            found = os.stat(file)
+        except OSError:
+            return 0, 1
+        return found.st_mtime_ns, found.st_size
+
+    return {file: stamp(file) for file in files}
+
+
+def _load(source: str) -> Any:
+    return _load_component(source)
+
+
+def _function(source: str) -> Any:
+    return _component_function(Path(source).parent.name, Path(source))
+
+
+_LOADERS: dict[str, Callable[[str], Any]] = {"load": _load, "function": _function}
+_component_function = functions.component_function
+_load_component: Callable[..., Any]
+
+
+@contextlib.contextmanager
+def prepared(loaded: Loaded) -> Iterator[None]:
+    """Let the SDK take components that were loaded before, inside of the block."""
+    sdk = sys.modules["azure.ai.ml"]
+
+    def load_component(source: Any, *arguments: Any, **options: Any) -> Any:
+        is_file = isinstance(source, (str, os.PathLike)) and str(source).endswith((".yml", ".yaml"))
+        if arguments or options or not is_file:
+            return _load_component(source, *arguments, **options)
+        return loaded.take("load", os.fspath(source), functools.partial(_load_component, source))
+
+    def component_function(name: str, spec: Path) -> Any:
+        return loaded.take("function", str(spec), functools.partial(_component_function, name, spec))
+
+    with (
+        internals.replaced(sdk, "load_component", load_component),
+        internals.replaced(functions, "component_function", component_function),
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def standing_in(path: Path, data: bytes) -> Iterator[None]:
+    """Let a file have another content for this process, whatever is on the disk, inside of the block."""
+    content = os.memfd_create("content")
+    os.write(content, data)
+    opening, low = io.open, os.open
+
+    def other(file: Any) -> Any:
+        is_path = isinstance(file, (str, bytes, os.PathLike))
+        return f"/proc/self/fd/{content}" if is_path and os.path.abspath(os.fsdecode(file)) == str(path) else file
+
+    def open_file(file: Any, *arguments: Any, **options: Any) -> Any:
+        return opening(other(file), *arguments, **options)
+
+    def open_low(file: Any, *arguments: Any, **options: Any) -> int:
+        return low(other(file), *arguments, **options)
+
+    lines = data.decode("utf-8", "replace").splitlines(keepends=True)
+    linecache.cache[str(path)] = len(data), None, lines, str(path)
+    with (
+        internals.replaced(builtins, "open", open_file),
+        internals.replaced(io, "open", open_file),
+        internals.replaced(os, "open", open_low),
+    ):
+        yield
+    os.close(content)
+
+
+def read(path: Path, text: bytes, loaded: Loaded) -> dict[str, Any]:
+    """Read a text in a file's place, and return a `Reading` as plain data."""
+    answer: dict[str, Any] = {"graph": None}
+    with standing_in(path, text), prepared(loaded):
+        try:
+            lookup = lookup_of(str(path), {}, registered.of(Workspace.at(None)))
+            with opened(str(path), {}, lookup) as job:
+                plan = job.plan(None)
+                answer |= {
+                    "graph": to_data(plan_graph.graph_of(plan, job.job, shown(path))),
+                    "name": plan.name,
+                    "display_name": plan.display_name,
+                    "description": plan.description,
+                    "compute": plan_graph.compute_of(job.job),
+                }
+                problems = tuple(dict.fromkeys(found_in(plan)))
+        except InputError as error:
+            problems = error.problems
+        except RecursionError:
+            problems = (Problem(shown(path), "it is nested too deeply", "a pipeline"),)
+        answer["findings"] = [plan_graph.finding_of(problem, shown(path)) for problem in problems]
+    return {**answer, "used": loaded.used}
+
+
+def _child(request: dict[str, Any], loaded: Loaded, answer: int) -> None:
+    """Answer a request, and end this process with everything that it started."""
+    os.setsid()
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        os.dup2(nowhere, standard)
+    sys.dont_write_bytecode = True
+    os.chdir(request["folder"])
+    result = read(Path(request["path"]), request["text"].encode("latin-1"), loaded)
+    with open(answer, "wb") as file:
+        file.write(json.dumps(result).encode() + b"\n")
+
+
+def _answer(request: dict[str, Any], loaded: Loaded) -> bytes:
+    """Let a child read, and return its line; b"" if it ended without one, or did not end in time."""
+    receive, send = os.pipe()
+    deadline = time.monotonic() + request["seconds"]
+    if (child := os.fork()) == 0:
+        with contextlib.suppress(BaseException):  # whatever the file's code has left behind
+            _child(request, loaded, send)
+        os._exit(0)
+    os.close(send)
+    waiting = select.poll()
+    waiting.register(receive, select.POLLIN)
+    waiting.register(sys.stdin.fileno(), 0)  # only its end: the server has ended
+    parts: list[bytes] = []
+    while (left := deadline - time.monotonic()) > 0 and not (parts and parts[-1].endswith(b"\n")):
+        ready = dict(waiting.poll(left * 1000))
+        if receive not in ready or not (part := os.read(receive, 1 << 20)):
+            break
+        parts.append(part)
+    os.close(receive)
+    for kill in (os.killpg, os.kill):
+        with contextlib.suppress(ProcessLookupError):
+            kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    line = b"".join(parts)
+    if line.endswith(b"\n"):
+        return line
+    return json.dumps({"ended": left > 0, "status": os.waitstatus_to_exitcode(status)}).encode() + b"\n"
+
+
+def main() -> None:
+    """Answer requests until standard input ends."""
+    global _load_component
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    loaded = Loaded()
+    with session(client=False):
+        _load_component = internals.load_component
+        with tempfile.TemporaryDirectory(prefix="allranks-") as folder:
+            file = Path(folder, "warm_up.py")
+            file.touch()
+            read(file, _WARM_UP.encode(), loaded)  # imports what the SDK defers, and fills its caches
+        loaded.used.clear()
+        for line in iter(sys.stdin.buffer.readline, b""):
+            gc.freeze()  # so that a collection in a child copies no memory
+            answer = _answer(json.loads(line), loaded)
+            answers.write(answer)
+            answers.flush()
+            for key in json.loads(answer).get("used", ()):
+                loaded.add(*key)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Read the text of a pipeline's file as a graph, in a process of its own."""
+
+import json
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from allranks_studio.documents.canvas import Graph
+from allranks_studio.documents.codec import graph_from
+
+SECONDS = 20.0
+"""Limit for a reading."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was read of a text.
+
+    graph:    None if the text is not a pipeline that can be read; the findings say why
+    findings: of `allranks check`, as `Finding` of api.ts
+    compute:  the default of the pipeline
+    """
+
+    graph: Graph | None
+    findings: list[dict[str, Any]] = field(default_factory=list)
+    name: str = ""
+    display_name: str = ""
+    description: str = ""
+    compute: str = ""
+
+
+class Reader:
+    """A warm process, which is started when it is needed. Threads take turns."""
+
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the process, which takes seconds, before it is needed."""
+        with self._lock:
+            self._running()
+
+    def read(self, path: Path, text: bytes, folder: Path | None = None) -> Reading:
+        """Read a text as if it were the content of the file at this absolute path.
+
+        folder: in which the file's code runs, and paths of messages begin; by default that of the file
+        """
+        request = {
+            "path": str(path),
+            "text": text.decode("latin-1"),
+            "folder": str(folder or path.parent),
+            "seconds": self._seconds,
+        }
+        with self._lock:
+            try:
+                answer = self._ask(json.dumps(request).encode() + b"\n")
+            except OSError:  # the process ended between two requests
+                self._stop()
+                answer = self._ask(json.dumps(request).encode() + b"\n")
+        if "findings" not in answer:
+            return Reading(None, [_unread(path.name, answer, self._seconds)])
+        graph = answer["graph"]
+        values = {name: answer.get(name, "") for name in ("name", "display_name", "description", "compute")}
+        return Reading(graph_from(graph) if graph is not None else None, answer["findings"], **values)
+
+    def close(self) -> None:
+        """End the process."""
+        with self._lock:
+            self._stop()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            command = [sys.executable, "-m", "allranks_studio.documents.reader_process"]
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            )
+        return self._process
+
+    def _ask(self, line: bytes) -> dict[str, Any]:
+        process = self._running()
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(line)
+        process.stdin.flush()
+        if not (answer := process.stdout.readline()):
+            raise BrokenPipeError
+        result: dict[str, Any] = json.loads(answer)
+        return result
+
+    def _stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+def _unread(name: str, answer: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """Return the finding for a file whose code ended the process, or did not end."""
+    found, fix = f"reading it took more than {seconds:.0f} s", "move what takes long out of the pipeline's file"
+    if answer.get("ended"):
+        found = f"it ended Python while it was read (exit code {answer['status']})"
+        fix = "remove what ends the process, or uses too much memory"
+    values = {"where": name, "found": found, "expected": "a file that only defines pipelines", "fix": fix}
+    return {"level": "error", **values, "rule": "", "node": "", "port": "", "line": 0, "edits": []}
