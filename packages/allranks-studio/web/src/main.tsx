@@ -1,5 +1,6 @@
 import { createRoot } from "react-dom/client";
+import { App } from "./app";
 import "./style.css";
 
-const place = document.getElementById("app");
-if (place) createRoot(place).render(<h1>allranks studio</h1>);
+const root = document.getElementById("app");
+if (root) createRoot(root).render(<App />);

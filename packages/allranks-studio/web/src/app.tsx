@@ -1,0 +1,143 @@
+// The frame of all views: the header, the messages, and the view of the current address.
+import { Component, lazy, type ReactNode, Suspense, useEffect } from "react";
+import type { Folder, State } from "./api";
+import { connection, onEvent } from "./events";
+import { Empty, Loading, Messages, Problem } from "./parts";
+import { type Address, navigate, useAddress, view } from "./router";
+import { unauthorised, useServer } from "./server";
+import { useStore } from "./store";
+
+// Loaded when they are opened: the table of runs is on screen first.
+const Runs = lazy(() => import("./runs"));
+const Run = lazy(() => import("./run"));
+const Compare = lazy(() => import("./runs/compare"));
+const Schedules = lazy(() => import("./schedules"));
+const Designer = lazy(() => import("./designer"));
+
+export function App() {
+  const address = useAddress();
+  const isUnauthorised = useStore(unauthorised);
+  const { data, error, reload } = useServer<State>("/api/state");
+  useEffect(() => onEvent(() => {}), []); // the stream stays open whatever is shown
+  if (isUnauthorised) return <Unauthorised />;
+  if (!data) {
+    return error ? (
+      <main className="page">
+        <Problem error={error}>
+          <button type="button" onClick={reload}>
+            Try again
+          </button>
+        </Problem>
+      </main>
+    ) : null;
+  }
+  const wanted = address.query.get("folder");
+  const folder = data.folders.find(({ id }) => id === wanted) ?? data.folders[0];
+  return (
+    <>
+      <Header state={data} folder={folder} area={address.path[0] ?? "runs"} />
+      <main>
+        <Boundary key={address.path.slice(0, 2).join("/")}>
+          <Suspense fallback={<Loading />}>
+            {folder ? <View address={address} folder={folder} /> : <Empty title="No folder is open." />}
+          </Suspense>
+        </Boundary>
+      </main>
+      <Messages />
+    </>
+  );
+}
+
+function View({ address, folder }: { address: Address; folder: Folder }) {
+  const [area, id, tab] = address.path;
+  if (area === undefined || (area === "runs" && id === undefined)) return <Runs folder={folder} />;
+  if (area === "runs" && id !== undefined) return <Run key={id} folder={folder} id={id} tab={tab ?? "graph"} />;
+  if (area === "compare") return <Compare folder={folder} ids={(address.query.get("runs") ?? "").split(",")} />;
+  if (area === "schedules") return <Schedules folder={folder} />;
+  if (area === "designer") return <Designer path={address.query.get("path") ?? ""} folder={folder.id} />;
+  return (
+    <Empty title="There is no such page.">
+      <a href={view(["runs"])}>Runs</a>
+    </Empty>
+  );
+}
+
+const AREAS: [string, string][] = [
+  ["runs", "Runs"],
+  ["designer", "Designer"],
+  ["schedules", "Schedules"],
+];
+
+function Header({ state, folder, area }: { state: State; folder: Folder | undefined; area: string }) {
+  const stream = useStore(connection);
+  const selected = area === "compare" ? "runs" : area;
+  return (
+    <header className="top">
+      <b className="brand">
+        allranks <span>studio</span>
+      </b>
+      <nav aria-label="Areas">
+        {AREAS.map(([path, title]) => (
+          <a key={path} href={view([path])} aria-current={path === selected ? "page" : undefined}>
+            {title}
+          </a>
+        ))}
+      </nav>
+      <span className="space" />
+      {folder?.read_only && <span className="badge">read-only</span>}
+      {state.folders.length > 1 ? (
+        <select
+          aria-label="Folder"
+          value={folder?.id}
+          onChange={(event) => navigate(view([selected], { folder: event.target.value }))}
+        >
+          {state.folders.map(({ id, path }) => (
+            <option key={id} value={id}>
+              {path}
+            </option>
+          ))}
+        </select>
+      ) : (
+        <span className="folder" title={folder?.path}>
+          {folder?.path}
+        </span>
+      )}
+      <span className={`connection ${stream}`} role="status">
+        {stream === "lost" ? "Connection lost, trying again …" : <span className="hidden">Connected</span>}
+      </span>
+    </header>
+  );
+}
+
+function Unauthorised() {
+  return (
+    <main className="page">
+      <Empty title="This browser has no access to the studio.">
+        <p>The address that the studio printed works once. A studio that was started again has a new one.</p>
+        <p>
+          Open it again from the terminal: <code>allranks studio</code>
+        </p>
+      </Empty>
+    </main>
+  );
+}
+
+// One view's error leaves the header and the other views working.
+class Boundary extends Component<{ children: ReactNode }, { error: Error | null }> {
+  override state = { error: null };
+  static getDerivedStateFromError(error: Error) {
+    return { error };
+  }
+  override render() {
+    if (!this.state.error) return this.props.children;
+    return (
+      <div className="page">
+        <Problem error={this.state.error}>
+          <button type="button" onClick={() => location.reload()}>
+            Load the page again
+          </button>
+        </Problem>
+      </div>
+    );
+  }
+}

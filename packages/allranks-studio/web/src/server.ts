@@ -1,0 +1,118 @@
+// Requests to the server that served this page.
+import { useCallback, useEffect, useRef, useState } from "react";
+import type { Event, Problem } from "./api";
+import { onEvent } from "./events";
+import { createStore } from "./store";
+
+// An answer with an error, or none. `body` is what the server sent, such as a Conflict for 409.
+export class ServerError extends Error {
+  constructor(
+    readonly status: number, // 0: the server did not answer
+    message: string,
+    readonly fix: string,
+    readonly body: unknown = null,
+  ) {
+    super(message);
+  }
+}
+
+// Whether the server refused this browser: its cookie is missing or of an earlier start.
+export const unauthorised = createStore(false);
+
+type Query = Record<string, string | number | boolean | undefined>;
+
+export function address(path: string, query: Query = {}): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, String(value));
+  const text = parameters.toString();
+  return text ? `${path}?${text}` : path;
+}
+
+// Return the JSON of an address such as "/api/runs". Raise ServerError.
+export function get<T>(path: string, query: Query = {}, signal: AbortSignal | null = null): Promise<T> {
+  return request<T>(address(path, query), { signal });
+}
+
+// Send JSON and return the answer's. Raise ServerError.
+export function post<T>(path: string, body: object): Promise<T> {
+  return request<T>(path, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  });
+}
+
+async function request<T>(url: string, options: RequestInit): Promise<T> {
+  let answer: Response;
+  try {
+    answer = await fetch(url, { ...options, credentials: "same-origin" });
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw new ServerError(0, "The studio's server does not answer.", "Start it again: allranks studio");
+  }
+  const body = await answer.json().catch(() => null);
+  if (answer.ok) return body as T;
+  if (answer.status === 401) unauthorised.set(true);
+  const problem = (body ?? {}) as Partial<Problem>;
+  throw new ServerError(
+    answer.status,
+    problem.message ?? `The server answered ${answer.status} ${answer.statusText}.`,
+    problem.fix ?? "",
+    body,
+  );
+}
+
+export interface Answer<T> {
+  data: T | null; // the last one that arrived
+  error: ServerError | null; // of the last request
+  reload: () => void;
+}
+
+// Load an address, and load it again after the events that concern it, at most once in `pause` milliseconds.
+export function useServer<T>(
+  path: string,
+  query: Query = {},
+  concerns: (event: Event) => boolean = () => false,
+  pause = 500,
+): Answer<T> {
+  const url = path && address(path, query);
+  const [state, setState] = useState<{ url: string; data: T | null; error: ServerError | null }>({
+    url: "",
+    data: null,
+    error: null,
+  });
+  const [version, setVersion] = useState(0);
+  const latest = useRef(concerns);
+  latest.current = concerns;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new version asks for the same address again
+  useEffect(() => {
+    if (!url) return;
+    const control = new AbortController();
+    const settle = (data: T | null, error: ServerError | null) =>
+      setState((before) => ({ url, data: data ?? (before.url === url ? before.data : null), error }));
+    request<T>(url, { signal: control.signal }).then(
+      (data) => settle(data, null),
+      (error) => {
+        if (!control.signal.aborted) settle(null, error as ServerError);
+      },
+    );
+    return () => control.abort();
+  }, [url, version]);
+  useEffect(() => {
+    let timer = 0;
+    const stop = onEvent((event) => {
+      if (timer || !(event.kind === "reset" || latest.current(event))) return;
+      timer = window.setTimeout(() => {
+        timer = 0;
+        setVersion((before) => before + 1);
+      }, pause);
+    });
+    return () => {
+      stop();
+      clearTimeout(timer);
+    };
+  }, [pause]);
+  const reload = useCallback(() => setVersion((before) => before + 1), []);
+  const isCurrent = state.url === url;
+  return { data: isCurrent ? state.data : null, error: isCurrent ? state.error : null, reload };
+}
