@@ -4,11 +4,11 @@ import type { Folder, State } from "./api";
 import { connection, onEvent } from "./events";
 import { Empty, Loading, Messages, Problem } from "./parts";
 import { type Address, navigate, useAddress, view } from "./router";
+import Runs from "./runs";
 import { unauthorised, useServer } from "./server";
 import { useStore } from "./store";
 
 // Loaded when they are opened: the table of runs is on screen first.
-const Runs = lazy(() => import("./runs"));
 const Run = lazy(() => import("./run"));
 const Compare = lazy(() => import("./runs/compare"));
 const Schedules = lazy(() => import("./schedules"));
@@ -99,7 +99,7 @@ function Header({ state, folder, area }: { state: State; folder: Folder | undefi
         </select>
       ) : (
         <span className="folder" title={folder?.path}>
-          {folder?.path}
+          {folder?.path.split("/").at(-1)}
         </span>
       )}
       <span className={`connection ${stream}`} role="status">

@@ -1,5 +1,5 @@
 // Pieces that all views share. style.css has their looks.
-import { type ReactNode, useEffect, useRef } from "react";
+import { type ReactNode, useEffect, useRef, useSyncExternalStore } from "react";
 import type { Status } from "./api";
 import { ServerError } from "./server";
 import { createStore, useStore } from "./store";
@@ -26,6 +26,18 @@ export function State({ status, short = false }: { status: Status; short?: boole
       <i aria-hidden="true">{SYMBOLS[status]}</i>
       <span className={short ? "hidden" : undefined}> {label(status)}</span>
     </span>
+  );
+}
+
+// Whether a media query holds now, such as "(max-width: 600px)".
+export function useMedia(query: string): boolean {
+  const list = matchMedia(query);
+  return useSyncExternalStore(
+    (listener) => {
+      list.addEventListener("change", listener);
+      return () => list.removeEventListener("change", listener);
+    },
+    () => list.matches,
   );
 }
 

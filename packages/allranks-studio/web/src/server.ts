@@ -68,12 +68,12 @@ export interface Answer<T> {
   reload: () => void;
 }
 
-// Load an address, and load it again after the events that concern it, at most once in `pause` milliseconds.
+// Load an address, and load it again after the events that concern it. concerns: after how many milliseconds, so that
+// many events are one request; true for 500. An empty path loads nothing.
 export function useServer<T>(
   path: string,
   query: Query = {},
-  concerns: (event: Event) => boolean = () => false,
-  pause = 500,
+  concerns: (event: Event) => boolean | number = () => false,
 ): Answer<T> {
   const url = path && address(path, query);
   const [state, setState] = useState<{ url: string; data: T | null; error: ServerError | null }>({
@@ -100,18 +100,23 @@ export function useServer<T>(
   }, [url, version]);
   useEffect(() => {
     let timer = 0;
+    let due = Number.POSITIVE_INFINITY;
     const stop = onEvent((event) => {
-      if (timer || !(event.kind === "reset" || latest.current(event))) return;
+      const delay = event.kind === "reset" || latest.current(event);
+      const time = performance.now() + (delay === true ? 500 : Number(delay));
+      if (delay === false || time >= due) return;
+      clearTimeout(timer);
+      due = time;
       timer = window.setTimeout(() => {
-        timer = 0;
+        due = Number.POSITIVE_INFINITY;
         setVersion((before) => before + 1);
-      }, pause);
+      }, time - performance.now());
     });
     return () => {
       stop();
       clearTimeout(timer);
     };
-  }, [pause]);
+  }, []);
   const reload = useCallback(() => setVersion((before) => before + 1), []);
   const isCurrent = state.url === url;
   return { data: isCurrent ? state.data : null, error: isCurrent ? state.error : null, reload };
