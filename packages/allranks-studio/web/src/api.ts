@@ -120,7 +120,9 @@ export interface Document {
   undo: string; // what would be undone, such as "add train"; "" for nothing
   redo: string;
   read_only: boolean;
-  positions: Record<string, [number, number]>; // of nodes by path: those that the user moved, and our layout's
+  // Upper left corners of nodes by path: those that the user moved, and our layout's. Each graph runs from left to right,
+  // has an origin of its own, and has boxes of about 240 x 130.
+  positions: Record<string, [number, number]>;
 }
 
 // POST /api/document/edit {folder, path, digest, edits}: 200 Document; 409 Conflict; 422 Refusal. All edits or none.
