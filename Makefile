@@ -6,6 +6,9 @@ TENSORFLOW := .venvs/allranks-tensorflow
 # Of npm: rules for the accessibility of pages, and Microsoft's emulator of Azure Storage.
 AXE := .axe/axe-core@4.14.1
 AZURITE := .azurite/azurite@3.37.0
+# The pages of the studio, and the file that their build writes last.
+WEB := packages/allranks-studio/web
+STUDIO := packages/allranks-studio/src/allranks_studio/static/index.html
 # install/torch.sh chooses the build of this version. With make TORCH=... demo, pip installs that package.
 ifeq ($(origin TORCH), undefined)
 TORCH := torch==2.13.0
@@ -26,7 +29,7 @@ BESIDE ?=
 # Random faults of make test-faults.
 LAUNCHES ?= 25
 
-.PHONY: FORCE axe azurite chromium demo demo-lm test test-quick test-recipes test-faults test-images lint format benchmarks dist pictures docs tensorflow tensorflow-horovod horovod deepspeed-ops clean
+.PHONY: FORCE axe azurite chromium demo demo-lm studio test test-quick test-recipes test-faults test-images lint format benchmarks dist pictures docs tensorflow tensorflow-horovod horovod deepspeed-ops clean
 
 demo: $(VENV)/.demo
 	$(BIN)/allranks run pipelines/image_classification.py $(ARGS)
@@ -35,12 +38,12 @@ demo-lm: $(VENV)/.demo-lm # A Llama of 3 million parameters, by DeepSpeed ZeRO 2
 	$(BIN)/allranks logs latest sample
 
 test:
-	$(MAKE) --jobs=3 horovod deepspeed-ops lint tensorflow azurite axe $(BESIDE)
+	$(MAKE) --jobs=3 horovod deepspeed-ops lint tensorflow azurite axe studio $(BESIDE)
 	$(PYTEST) -n 5 --dist loadgroup -m "not recipe"
 test-quick: lint
 	$(PYTEST) -n logical --dist loadgroup -m "not slow"
 test-recipes: $(VENV)/.recipes # Whole pipelines until their models reach the stated quality, the site, and other long tests.
-	$(MAKE) --jobs=3 horovod deepspeed-ops tensorflow azurite axe
+	$(MAKE) --jobs=3 horovod deepspeed-ops tensorflow azurite axe studio
 	$(PYTEST) -n 2 --dist loadgroup -m recipe
 test-faults: # Every fault of every stack (packages/allranks-lab/docs/faults.md), and random ones.
 	$(MAKE) --jobs=3 horovod deepspeed-ops tensorflow
@@ -49,7 +52,7 @@ test-images: $(VENV)/.dev # Builds images on a Debian and verifies them: 20 minu
 	$(BIN)/python tests/environments/images/local_images.py
 	ALLRANKS_TEST_IMAGES=1 $(BIN)/python -m pytest -o timeout=1200 tests/environments/images
 
-lint: $(VENV)/.dev
+lint: $(VENV)/.dev $(STUDIO)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -62,10 +65,12 @@ lint: $(VENV)/.dev
 	$(BIN)/check-jsonschema -q --builtin-schema vendor.citation-file-format CITATION.cff
 	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-actions action.yml
 	$(BIN)/zizmor -q --offline .github action.yml
+	test ! -d $(WEB)/node_modules || npm --prefix $(WEB) run --silent check
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-dist: $(VENV)/.release # The files of a release, in dist: the sdist and the wheel of each distribution.
+dist: $(VENV)/.release $(STUDIO) # The files of a release, in dist: the sdist and the wheel of each distribution.
+	test -e $(STUDIO) # npm built it
 	rm -rf dist
 	for folder in . $(PACKAGES); do $(BIN)/python -m build --no-isolation --outdir dist $$folder || exit 1; done
 	$(BIN)/python tools/add_sboms.py dist/*.whl
@@ -82,13 +87,14 @@ tensorflow: $(TENSORFLOW)/.installed
 tensorflow-horovod: $(TENSORFLOW)-horovod/.installed
 azurite: $(AZURITE)
 axe: $(AXE)
+studio: $(STUDIO)
 chromium:
 	@install/chromium.sh
 horovod: $(VENV)/.horovod
 deepspeed-ops: $(VENV)/.dev # DeepSpeed would otherwise build them at its start, on every rank.
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python environments/deepspeed/build_ops.py
 clean:
-	rm -rf $(VENV) .venvs .axe .azurite .allranks build
+	rm -rf $(VENV) .venvs .axe .azurite .allranks build $(dir $(STUDIO)) $(WEB)/node_modules
 
 $(BIN)/pip:
 	@install/venv.sh $(PYTHON) $(VENV)
@@ -121,3 +127,5 @@ $(TENSORFLOW)-horovod/.installed: install/tensorflow-horovod.sh $(wildcard envir
 	@install/tensorflow-horovod.sh $(TENSORFLOW)-horovod $(PYTHON) && touch $@
 $(AXE) $(AZURITE):
 	@install/npm.sh $@
+$(STUDIO): $(wildcard $(addprefix $(WEB)/,*.json *.mjs src/* src/*/*))
+	@install/studio.sh $(WEB)

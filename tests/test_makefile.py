@@ -143,3 +143,15 @@ def test_progress_is_shown_on_a_terminal(project: Path) -> None:
         os.close(ours)
     first, second, _ = (project / "calls").read_text().splitlines()
     assert "--quiet" not in first + second
+
+
+@pytest.mark.parametrize(
+    ("npm", "said"), [(None, "npm is not here"), ("exit 1", "packages of the studio's pages could not be installed")]
+)
+def test_a_clone_without_npm_or_a_registry_says_so_and_goes_on(npm: str | None, said: str, tmp_path: Path) -> None:
+    if npm is not None:
+        (tmp_path / "npm").write_text(f"#!/bin/sh\n{npm}\n")
+        (tmp_path / "npm").chmod(0o755)
+    words = ["/bin/sh", ROOT / "install/studio.sh", tmp_path]
+    done = subprocess.run(words, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=True, timeout=60)
+    assert said in done.stdout

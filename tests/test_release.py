@@ -29,7 +29,13 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 OURS = re.compile(r"https://github\.com/allranks/allranks/(?:blob|raw|tree)/[^/]+/([^#]+)")
 MEGABYTE = 2**20
 
-pytestmark = [pytest.mark.recipe, pytest.mark.xdist_group("release")]  # they look at the same release
+PAGES = ROOT / "packages/allranks-studio/src/allranks_studio/static"
+
+pytestmark = [
+    pytest.mark.recipe,
+    pytest.mark.xdist_group("release"),  # they look at the same release
+    pytest.mark.skipif(not PAGES.exists(), reason="npm has not built the studio's pages: make studio"),
+]
 
 
 def run(command: str, folder: Path, **variables: str) -> None:
@@ -63,7 +69,8 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A clone of the project with what must not be released, and a repository to push to."""
     folder = tmp_path_factory.mktemp("release") / "clone"
     left_out = shutil.ignore_patterns(
-        ".git", ".venv*", ".*_cache", ".axe", ".azurite", ".hypothesis", "__pycache__", "benchmarks", "build", "dist"
+        *(".git", ".venv*", ".*_cache", ".axe", ".azurite", ".hypothesis", "__pycache__", "node_modules"),
+        *("benchmarks", "build", "dist"),
     )
     shutil.copytree(ROOT, folder, ignore=left_out)
     for name in (".venv/lib/module.py", "src/allranks/__pycache__/module.pyc", ".mypy_cache/cache.json", "notes.txt"):
@@ -128,6 +135,18 @@ def test_the_sdist_contains_what_the_wheel_is_built_from(released: tuple[Path, P
     assert {name for name in listed if not name.startswith("components/shared/")} <= shipped
     assert [name for name in names if "__pycache__" in name or name.endswith(".pyc")] == []
     assert {"allranks/library.pyi", "allranks/py.typed", "allranks/cli/troubleshooting.md"} <= set(names)
+
+
+def test_the_studio_contains_its_pages(released: tuple[Path, Path]) -> None:
+    """In the sdist too, from which the wheel is built: without npm."""
+    with zipfile.ZipFile(next(released[1].parent.glob("allranks_studio-*.whl"))) as archive:
+        wheel = archive.namelist()
+    with tarfile.open(next(released[1].parent.glob("allranks_studio-*.tar.gz"))) as archive:
+        sdist = archive.getnames()
+    pages = {f"allranks_studio/static/{file.relative_to(PAGES)}" for file in PAGES.rglob("*") if file.is_file()}
+    assert {"allranks_studio/static/index.html", "allranks_studio/static/LICENSES.txt"} <= pages <= set(wheel)
+    assert pages <= {name.split("/", 2)[-1] for name in sdist}
+    assert [name for name in [*wheel, *sdist] if "node_modules" in name] == []
 
 
 def test_each_package_works_with_the_core(released: tuple[Path, Path], tmp_path: Path) -> None:
