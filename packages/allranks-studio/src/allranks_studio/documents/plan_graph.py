@@ -47,7 +47,9 @@ class _Reader:
             else:
                 nodes.append(self.node(node, entities, bodies, prefix, after))
         outputs = (
-            OutputPort(each.name, each.type, FromOutput(bodies.get(each.source.node, each.source.node), each.source.name))
+            OutputPort(
+                each.name, each.type, FromOutput(bodies.get(each.source.node, each.source.node), each.source.name)
+            )
             for each in graph.outputs
         )
         return Graph(tuple(_inputs(graph.inputs, owner, bodies)), tuple(outputs), tuple(nodes))
@@ -127,8 +129,13 @@ def _inputs(inputs: tuple[ports.Input, ...], component: Any, bodies: Mapping[str
             minimum=port.minimum,
             maximum=port.maximum,
             enum=tuple(port.enum),
-            value=_value(port.value, bodies),
+            # The SDK sets an input that has no value to its default.
+            value=None if _is_default(port) else _value(port.value, bodies),
         )
+
+
+def _is_default(port: ports.Input) -> bool:
+    return port.default is not None and port.value == ports.Literal(port.default)
 
 
 def _outputs(outputs: tuple[ports.Output, ...], component: Any) -> Iterator[Port]:
@@ -163,7 +170,6 @@ def _layout(step: plans.Step, entity: Any) -> Layout:
         size=step.instance_type,
         gpus=size.gpus if size is not None else 0,
     )
-
 
 
 def _count(given: Any, known: int) -> Value:
@@ -230,4 +236,3 @@ def finding_of(problem: Problem, file: str) -> dict[str, Any]:
         "line": location.line if location is not None and location.file == file else 0,
         "edits": [],
     }
-

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from allranks.errors import InputError, Problem
 from allranks_studio.documents.canvas import Graph
 from allranks_studio.documents.codec import graph_from
 
@@ -68,6 +69,13 @@ class Reader:
         values = {name: answer.get(name, "") for name in ("name", "display_name", "description", "compute")}
         return Reading(graph_from(graph) if graph is not None else None, answer["findings"], **values)
 
+    def export(self, path: Path, text: bytes, folder: Path, form: str) -> str:
+        """Return a pipeline as text: as python, yaml, request, plan (what would run) or submit (a command).
+
+        Raise InputError.
+        """
+        raise InputError(Problem(path.name, f"it cannot be exported as {form} yet", f"{folder}{len(text)}"))
+
     def close(self) -> None:
         """End the process."""
         with self._lock:
@@ -83,7 +91,8 @@ class Reader:
 
     def _ask(self, line: bytes) -> dict[str, Any]:
         process = self._running()
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         process.stdin.write(line)
         process.stdin.flush()
         if not (answer := process.stdout.readline()):

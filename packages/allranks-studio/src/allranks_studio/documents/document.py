@@ -1,0 +1,332 @@
+"""An open pipeline file: its text is the truth, and the graph a way to edit it."""
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from allranks.errors import InputError, Problem
+from allranks_studio.documents import edits, file_text
+from allranks_studio.documents.canvas import Graph
+from allranks_studio.documents.codec import operation, to_data
+from allranks_studio.documents.comparison import difference
+from allranks_studio.documents.edits import Edit
+from allranks_studio.documents.intended import intended, named
+from allranks_studio.documents.patches import applied
+from allranks_studio.documents.placing import placed
+from allranks_studio.documents.python import Python
+from allranks_studio.documents.reading import Reader, Reading
+from allranks_studio.documents.rewiring import changed_node, node_at
+from allranks_studio.documents.source import Language, Outline
+
+MOST_UNDO = 200
+"""Maximum number of changes that can be undone."""
+
+_TYPING = "typing"
+_OUTSIDE = "a change of the file"
+
+
+class Conflict(Exception):
+    """A change is based on another text than the file's. The document has the file's now."""
+
+
+class Refused(Exception):
+    """The edited text would mean something else, or cannot be read. Nothing was written.
+
+    problems:   as `Finding` of api.ts
+    difference: what the edit would also have changed
+    """
+
+    def __init__(self, problems: Sequence[dict[str, Any]], lines: Sequence[str]) -> None:
+        self.problems, self.difference = list(problems), list(lines)
+        super().__init__("; ".join([*self.difference, *(str(each["found"]) for each in self.problems)]))
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A change that can be undone, or done again. data: the file's content on the other side; time: of the change"""
+
+    title: str
+    data: bytes
+    time: float = 0.0
+
+
+class Document:
+    """A file and its graph. Each change is written at once. Not thread-safe."""
+
+    def __init__(self, folder: Path, path: str, file: Path, reader: Reader) -> None:
+        self.folder, self.path, self._file, self._reader = folder, path, file, reader
+        self._language = language_of(file)
+        self._data = b""
+        self._text = ""
+        self._reading = Reading(None)
+        self._graph: Graph | None = None
+        self._changed: list[int] = []
+        self._undo: list[_Change] = []
+        self._redo: list[_Change] = []
+
+    @classmethod
+    def open(cls, folder: Path, path: str, reader: Reader) -> "Document":
+        """Open a file. path: relative to the folder
+
+        Raise InputError if it is outside of the folder, not a text, or in no language that can be edited, and OSError
+        if it cannot be read.
+        """
+        document = cls(folder, path, file_text.located(folder, path), reader)
+        document._adopt(document._file.read_bytes())
+        return document
+
+    @property
+    def digest(self) -> str:
+        """The digest of the text."""
+        return file_text.digest(self._data)
+
+    @property
+    def graph(self) -> Graph | None:
+        """The last graph that could be read."""
+        return self._graph
+
+    def state(self) -> dict[str, Any]:
+        """Return the document as `Document` of api.ts, without the positions."""
+        return {
+            "folder": str(self.folder),
+            "path": self.path,
+            "language": "python" if self._file.suffix == ".py" else "yaml",
+            "digest": self.digest,
+            "text": self._text,
+            "name": self._reading.name,
+            "display_name": self._reading.display_name,
+            "description": self._reading.description,
+            "compute": self._reading.compute,
+            "graph": to_data(self._graph) if self._graph is not None else None,
+            "current": self._reading.graph is not None,
+            "findings": self._reading.findings,
+            "changed": self._changed,
+            "undo": self._undo[-1].title if self._undo else "",
+            "redo": self._redo[-1].title if self._redo else "",
+            "read_only": not (os.access(self._file, os.W_OK) and os.access(self._file.parent, os.W_OK)),
+        }
+
+    def refresh(self) -> bool:
+        """Read the file again if another program changed it, and return whether it did. Raise OSError."""
+        data = self._file.read_bytes()
+        if data == self._data:
+            return False
+        before = self._data
+        self._adopt(data)
+        self._remember(_OUTSIDE, before)
+        return True
+
+    def edit(self, digest: str, changes: Sequence[Edit]) -> None:
+        """Make all edits, or none.
+
+        Raise Conflict, Refused, InputError if an edit is impossible, and OSError if the file cannot be written.
+        """
+        self._require(digest)
+        if self._reading.graph is None:
+            expected = "a file that can be read"
+            raise InputError(Problem(self.path, "it cannot be edited while it has errors", expected, "correct it"))
+        graph, text, titles = self._graph, self._text, []
+        for place, edit in enumerate(changes, 1):
+            assert graph is not None
+            edit = named(graph, edit)
+            text = applied(text, self._language.patches(text, edit, graph, self._file))
+            # Only the reader knows the ports of a component, and the one of a changed distribution.
+            is_last = place == len(changes)
+            needs_reading = isinstance(edit, (edits.AddNode, edits.SetDistribution))
+            read = self._read(text) if is_last or needs_reading else None
+            graph = self._intended(graph, edit, read.graph if read else None)
+            if is_last:
+                assert read is not None
+                self._verify(graph, read)
+            graph = placed(graph, self._language.outline(text))
+            titles.append(title_of(edit))
+        if changes:
+            assert read is not None
+            title = titles[0] if len(titles) == 1 else f"{titles[0]} and {len(titles) - 1} more"
+            self._write(file_text.encode(text, self._data, self._file), read, title)
+
+    def write(self, digest: str, text: str) -> None:
+        """Write a text that the user typed, whatever it means. Raise as `edit` does."""
+        self._require(digest)
+        data = file_text.encode(text, self._data, self._file)
+        if data != self._data:
+            self._write(data, self._read(text), _TYPING)
+
+    def undo(self, digest: str) -> None:
+        """Undo the last change. Raise as `edit` does."""
+        self._require(digest)
+        self._step(self._undo, self._redo, "undo")
+
+    def redo(self, digest: str) -> None:
+        """Make the last change again that was undone. Raise as `edit` does."""
+        self._require(digest)
+        self._step(self._redo, self._undo, "redo")
+
+    def export(self, form: str) -> str:
+        """Return the pipeline as text: as python, yaml, request, plan (what would run) or submit (a command).
+
+        Raise InputError.
+        """
+        return self._reader.export(self._file, self._data, self.folder, form)
+
+    def _require(self, digest: str) -> None:
+        if self.refresh() or digest != self.digest:
+            raise Conflict("the file was changed meanwhile")
+
+    def _read(self, text: str) -> Reading:
+        data = file_text.encode(text, self._data, self._file)
+        reading = self._reader.read(self._file, data, self.folder)
+        if reading.graph is None:
+            return reading
+        return replace(reading, graph=placed(reading.graph, self._outline(text)))
+
+    def _outline(self, text: str) -> Outline:
+        return self._language.outline(text)
+
+    def _intended(self, graph: Graph, edit: Edit, read: Graph | None) -> Graph:
+        if isinstance(edit, edits.AddNode):
+            if read is None:
+                return graph  # `_verify` refuses it
+            return intended(graph, edit, _without_values(read, f"{edit.graph}.{edit.name}".lstrip(".")))
+        result = graph
+        for each in _with_copies(graph, edit):
+            result = intended(result, each)
+            if isinstance(each, edits.SetDistribution) and read is not None:
+                variant = partial(replace, component=node_at(read, each.node).component)
+                result = changed_node(result, each.node, variant)
+        return result
+
+    def _verify(self, graph: Graph, read: Reading) -> None:
+        if read.graph is None:
+            raise Refused(read.findings, [])
+        if lines := difference(graph, read.graph):
+            raise Refused([], lines)
+
+    def _write(self, data: bytes, reading: Reading, title: str) -> None:
+        before = self._data
+        self._replace(data, reading)
+        self._remember(title, before)
+
+    def _replace(self, data: bytes, reading: Reading) -> None:
+        if self._file.read_bytes() != self._data:
+            self.refresh()
+            raise Conflict("the file was changed meanwhile")
+        file_text.replace(self._file, data)
+        self._adopt(data, reading)
+
+    def _adopt(self, data: bytes, reading: Reading | None = None) -> None:
+        """Take a content over, with what was read of it."""
+        text = file_text.decode(data, self._file)
+        self._changed = changed_lines(self._text, text) if self._data else []
+        self._data, self._text = data, text
+        self._reading = reading if reading is not None else self._read(text)
+        self._graph = self._reading.graph or self._graph
+        self._reading = replace(
+            self._reading, findings=[_located(each, self._graph) for each in self._reading.findings]
+        )
+
+    def _remember(self, title: str, before: bytes) -> None:
+        now, last = time.monotonic(), self._undo[-1] if self._undo else None
+        self._redo.clear()
+        if last is not None and last.title == title == _TYPING and now - last.time < 2:
+            self._undo[-1] = replace(last, time=now)
+            return
+        self._undo = [*self._undo[-MOST_UNDO + 1 :], _Change(title, before, now)]
+
+    def _step(self, source: list[_Change], target: list[_Change], name: str) -> None:
+        if not source:
+            raise InputError(Problem(self.path, f"there is nothing to {name}", "a change"))
+        change, before = source[-1], self._data
+        self._replace(change.data, self._read(file_text.decode(change.data, self._file)))
+        source.pop()
+        target.append(_Change(change.title, before))
+
+
+def language_of(file: Path) -> Language:
+    """Return the language of a file. Raise InputError if it is another one."""
+    if file.suffix == ".py":
+        return Python()
+    if file.suffix in (".yml", ".yaml"):
+        return Python()  # until the YAML language is there: read only
+    raise InputError(Problem(file.name, "it cannot be edited here", "a pipeline in Python (.py) or YAML (.yml, .yaml)"))
+
+
+def title_of(edit: Edit) -> str:
+    """Return an edit in words: ``add train``."""
+    verb, _, noun = operation(type(edit)).partition("_")
+    match edit:
+        case edits.SetInput() | edits.ResetInput():
+            return f"{verb} {edit.node}.{edit.input}"
+        case edits.AddNode():
+            return f"{verb} {edit.name}"
+        case edits.RenameNode(node, name) | edits.DuplicateNode(node, name):
+            return f"{verb} {node} as {name}"
+        case edits.DeleteNode(node):
+            return f"{verb} {node}"
+        case edits.SetLayout(node) | edits.SetDistribution(node) | edits.SetCompute(node):
+            return f"{verb} the {noun} of {node or 'the pipeline'}"
+        case edits.WrapNodes(_, name):
+            return f"wrap steps in {name}"
+    return f"{verb} {noun} {edit.name}"
+
+
+def changed_lines(before: str, after: str) -> list[int]:
+    """Return the numbers of the lines of a text that an earlier text does not have. A deletion marks the next line."""
+    ours, theirs = before.splitlines(), after.splitlines()
+    lines: set[int] = set()
+    for kind, _, _, first, last in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
+        if kind != "equal":
+            lines.update(range(first + 1, max(last, first + 1) + 1))
+    return sorted(line for line in lines if line <= max(1, len(theirs)))
+
+
+def _with_copies(graph: Graph, edit: Edit) -> list[Edit]:
+    """Return an edit once for each step whose nested pipeline is the one that the text of the edit is in."""
+    field = "graph" if hasattr(edit, "graph") else "node"
+    path: str = getattr(edit, field, "")
+    around = path if field == "graph" else path.rpartition(".")[0]
+    if not around:
+        return [edit]
+    others: list[dict[str, Any]] = [{field: f"{other}{path[len(around) :]}"} for other in _copies(graph, around)]
+    return [replace(edit, **other) for other in others]
+
+
+def _copies(graph: Graph, around: str) -> list[str]:
+    """Return the paths of the nodes whose graph has the lines of the graph at a path."""
+
+    def lines(inner: Graph) -> list[tuple[str, int]]:
+        return [(node.name, node.first) for node in inner.nodes]
+
+    found: list[tuple[str, Graph]] = []
+
+    def visit(inner: Graph) -> None:
+        for node in inner.nodes:
+            if node.graph is not None:
+                found.append((node.path, node.graph))
+                visit(node.graph)
+
+    visit(graph)
+    own = dict(found).get(around)
+    return [around] if own is None else [path for path, inner in found if lines(inner) == lines(own)]
+
+
+def _without_values(graph: Graph, path: str) -> Any:
+    node = node_at(graph, path)
+    return replace(node, inputs=tuple(replace(port, value=None, line=0, locked="") for port in node.inputs))
+
+
+def _located(finding: dict[str, Any], graph: Graph | None) -> dict[str, Any]:
+    """Return a finding of a node with the line of its port, or else of the node."""
+    if graph is None or finding["line"] or not finding["node"]:
+        return finding
+    try:
+        node = node_at(graph, finding["node"])
+    except InputError:
+        return finding
+    port = next((port for port in node.inputs if port.name == finding["port"]), None)
+    return {**finding, "line": (port.line if port else 0) or node.first}
