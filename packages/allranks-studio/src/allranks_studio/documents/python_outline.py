@@ -1,0 +1,283 @@
+"""The calls in a Python file that make nodes: where they are, and what they set."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from allranks_studio.documents.canvas import Lock
+from allranks_studio.documents.edits import Expression, FromInput, FromOutput, Literal, Value
+from allranks_studio.documents.python_source import Source
+from allranks_studio.documents.source import NodePlace, Outline, ValuePlace
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_HELPERS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_SENTENCES = {
+    "loop": "A loop makes this step; edit the loop.",
+    "helper": "A function makes this step; edit the function.",
+    "expression": "An expression or an if statement makes this step; edit that code.",
+}
+
+
+@dataclass
+class Made:
+    """A call that may make a node.
+
+    key:      the node's name, or "@" and the line of the call if the text does not tell it
+    variable: "" if there is none
+    inputs:   the code of each input that is set
+    layouts:  calls of `layout` for it; settings: other statements that set something of it
+    hidden:   lines of conditional settings
+    base:     of a sweep, the call that it was made of
+    """
+
+    key: str
+    variable: str
+    call: ast.Call
+    statement: ast.stmt
+    lock: Lock | None = None
+    inputs: dict[str, ast.expr] = field(default_factory=dict)
+    layouts: list[ast.Call] = field(default_factory=list)
+    settings: list[ast.stmt] = field(default_factory=list)
+    hidden: list[int] = field(default_factory=list)
+    base: "Made | None" = None
+
+    @property
+    def statements(self) -> list[ast.stmt]:
+        """All statements of the node, in order."""
+        found = [*(self.base.statements if self.base else ()), self.statement, *self.settings]
+        return sorted(found, key=lambda each: each.lineno)
+
+
+class Pipeline:
+    """A function with `@pipeline`."""
+
+    def __init__(self, source: Source, function: ast.FunctionDef) -> None:
+        self.source, self.function = source, function
+        arguments = function.args
+        named = [*arguments.posonlyargs, *arguments.args]
+        before = [None] * (len(named) - len(arguments.defaults))
+        self.parameters: dict[str, tuple[ast.arg, ast.expr | None]] = {
+            argument.arg: (argument, default)
+            for argument, default in [
+                *zip(named, [*before, *arguments.defaults], strict=True),
+                *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+            ]
+        }
+        self.made: list[Made] = []
+        self._aliases: dict[str, ast.expr] = {}
+        for statement in function.body:
+            self._read(statement)
+        self._name()
+
+    @property
+    def result(self) -> ast.Dict | None:
+        """The dictionary that the function returns."""
+        last = self.function.body[-1]
+        return last.value if isinstance(last, ast.Return) and isinstance(last.value, ast.Dict) else None
+
+    def by_variable(self, variable: str) -> Made | None:
+        """Return the last call whose node is in a variable."""
+        return next((made for made in reversed(self.made) if made.variable == variable and not made.lock), None)
+
+    def _read(self, statement: ast.stmt) -> None:
+        target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+        value = statement.value if isinstance(statement, (ast.Assign, ast.Expr)) else None
+        if isinstance(value, ast.Call) and (made := self._owner(value)) is not None and target is None:
+            made.layouts += [value] if is_layout(value) else []
+            made.settings.append(statement)
+        elif isinstance(target, (ast.Attribute, ast.Subscript)) and (made := self.by_variable(root_of(target))):
+            made.settings.append(statement)
+            if (name := _port(target, "inputs")) is not None and value is not None:
+                made.inputs[name] = value
+        elif isinstance(value, ast.Call) and (target is None or isinstance(target, ast.Name)):
+            variable = target.id if isinstance(target, ast.Name) else ""
+            inner = value.args[0] if is_layout(value) and value.args else None
+            call = inner if isinstance(inner, ast.Call) else value
+            made = Made(f"@{call.lineno}", variable, call, statement)
+            made.inputs = {each.arg: each.value for each in call.keywords if each.arg}
+            made.layouts += [value] if call is not value else []
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "sweep":
+                made.base = self.by_variable(root_of(call.func))
+                made.inputs = dict(made.base.inputs) if made.base else {}
+            self.made.append(made)
+            self._add_locked(statement, call)
+        else:
+            if isinstance(target, ast.Name) and value is not None:
+                self._aliases[target.id] = value
+            self._add_locked(statement, None)
+            for each in ast.walk(statement):
+                if isinstance(each, ast.stmt) and (made := self.by_variable(_set_by(each))):
+                    made.hidden.append(each.lineno)
+
+    def _owner(self, call: ast.Call) -> Made | None:
+        """Return the node that a call on its own sets: ``layout(train, 2)``, ``train.set_limits()``."""
+        if is_layout(call) and call.args and isinstance(call.args[0], ast.Name):
+            return self.by_variable(call.args[0].id)
+        return self.by_variable(root_of(call.func)) if isinstance(call.func, ast.Attribute) else None
+
+    def _add_locked(self, statement: ast.stmt, own: ast.Call | None) -> None:
+        """Add the calls within a statement, which cannot be edited."""
+
+        def visit(node: ast.AST, reason: str) -> None:
+            for child in ast.iter_child_nodes(node):
+                inner = "loop" if isinstance(child, _LOOPS) else "helper" if isinstance(child, _HELPERS) else reason
+                if isinstance(child, ast.Call) and child is not own:
+                    lock = Lock(inner, _SENTENCES[inner], child.lineno)  # type: ignore[arg-type]
+                    self.made.append(Made(f"@{child.lineno}", "", child, statement, lock))
+                visit(child, inner)
+
+        outer = (
+            "loop" if isinstance(statement, _LOOPS) else "helper" if isinstance(statement, _HELPERS) else "expression"
+        )
+        visit(statement, outer)
+
+    def _name(self) -> None:
+        """Name the nodes as azure-ai-ml does: by what the code sets, else by the variable."""
+        for made in self.made:
+            if not made.variable or made.lock or self.by_variable(made.variable) is not made:
+                continue
+            given = [each.value for each in made.settings if isinstance(each, ast.Assign) and _sets(each, "name")]
+            if not given:
+                made.key = made.variable
+            elif isinstance(given[-1], ast.Constant):
+                made.key = str(given[-1].value)
+
+    def value(self, code: ast.expr) -> Value:
+        """Return what code of this function means as a value."""
+        seen = 0
+        while isinstance(code, ast.Name) and code.id in self._aliases and seen < 9:
+            code, seen = self._aliases[code.id], seen + 1
+        if isinstance(code, ast.Name) and code.id in self.parameters:
+            return FromInput(code.id)
+        if (name := _port(code, "outputs")) is not None and (made := self.by_variable(root_of(code))) is not None:
+            return FromOutput(made.key, name)
+        if isinstance(code, ast.Call) and root_of(code.func) == "Input":
+            paths = [each.value for each in code.keywords if each.arg == "path"]
+            code = paths[0] if len(paths) == 1 else code
+        try:
+            literal = ast.literal_eval(code)
+        except (ValueError, TypeError, SyntaxError, RecursionError):
+            literal = ()
+        is_plain = literal is None or isinstance(literal, (str, int, float, bool))
+        return Literal(literal) if is_plain else Expression(self.source.code(code))
+
+    def place(self, made: Made) -> NodePlace:
+        first, last = made.statement.lineno, made.statement.end_lineno or made.statement.lineno
+        if made.base is not None:
+            first = made.base.statement.lineno
+        if made.lock is not None:
+            first, last = made.call.lineno, made.call.end_lineno or made.call.lineno
+        return NodePlace(first, last, made.lock, {name: self._at(code) for name, code in made.inputs.items()})
+
+    def _at(self, code: ast.expr) -> ValuePlace:
+        return ValuePlace(self.value(code), code.lineno)
+
+
+class Module:
+    """A Python file with its pipeline functions."""
+
+    def __init__(self, text: str) -> None:
+        self.source = Source(text)
+        self.pipelines = {
+            node.name: Pipeline(self.source, node)
+            for node in ast.walk(self.source.tree)
+            if isinstance(node, ast.FunctionDef) and any(map(_is_decorator, node.decorator_list))
+        }
+
+    @cached_property
+    def root(self) -> Pipeline | None:
+        """The file's pipeline: the function that no other pipeline calls, preferably one that the module calls."""
+        inside = {root_of(made.call.func) for each in self.pipelines.values() for made in each.made}
+        top = [each for name, each in self.pipelines.items() if name not in inside] or [*self.pipelines.values()]
+        called = {
+            root_of(node.func)
+            for statement in self.source.tree.body
+            if isinstance(statement, (ast.Assign, ast.Expr))
+            for node in ast.walk(statement)
+            if isinstance(node, ast.Call)
+        }
+        return next((each for each in top if each.function.name in called), top[-1] if top else None)
+
+    def nested(self, made: Made) -> Pipeline | None:
+        """Return the pipeline of this file that a call makes a node of."""
+        return self.pipelines.get(made.call.func.id) if isinstance(made.call.func, ast.Name) else None
+
+    def outline(self) -> Outline:
+        nodes: dict[str, NodePlace] = {}
+        inputs: dict[tuple[str, str], ValuePlace] = {}
+        outputs: dict[tuple[str, str], ValuePlace] = {}
+
+        def visit(pipeline: Pipeline, path: str, depth: int) -> None:
+            for name, (argument, default) in pipeline.parameters.items():
+                value = pipeline.value(default) if default is not None else Literal(None)
+                inputs[path, name] = ValuePlace(value, argument.lineno)
+            for key, entry in _entries(pipeline.result):
+                outputs[path, key] = ValuePlace(pipeline.value(entry), entry.lineno)
+            for made in reversed(pipeline.made):
+                for key in {made.key, f"@{made.call.lineno}"}:
+                    nodes[f"{path}.{key}".lstrip(".")] = self._placed(pipeline, made)
+                    if (inner := self.nested(made)) is not None and depth < 9:
+                        visit(inner, f"{path}.{key}".lstrip("."), depth + 1)
+
+        if self.root is not None:
+            visit(self.root, "", 0)
+        return Outline(nodes, inputs, outputs)
+
+    def _placed(self, pipeline: Pipeline, made: Made) -> NodePlace:
+        place, inner = pipeline.place(made), self.nested(made)
+        if inner is None:
+            return place
+        given = {
+            name: ValuePlace(pipeline.value(code), code.lineno)
+            for name, code in zip(inner.parameters, made.call.args, strict=False)
+        }
+        return NodePlace(place.first, place.last, place.lock, {**given, **place.inputs})
+
+
+def _entries(result: ast.Dict | None) -> Iterator[tuple[str, ast.expr]]:
+    for key, value in zip(result.keys, result.values, strict=True) if result else ():
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            yield key.value, value
+
+
+def _is_decorator(node: ast.expr) -> bool:
+    name = node.func if isinstance(node, ast.Call) else node
+    return (name.attr if isinstance(name, ast.Attribute) else getattr(name, "id", "")) == "pipeline"
+
+
+def is_layout(call: ast.Call) -> bool:
+    """Return whether a call is one of `allranks.layout`."""
+    return (call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")) == "layout"
+
+
+def root_of(code: ast.AST) -> str:
+    """Return the name at the beginning of ``name.attribute["key"]``; "" if there is none."""
+    while isinstance(code, (ast.Attribute, ast.Subscript)):
+        code = code.value
+    return code.id if isinstance(code, ast.Name) else ""
+
+
+def _port(code: ast.AST, side: str) -> str | None:
+    """Return the port of ``step.outputs.NAME``; None for other code."""
+    owner = code.value if isinstance(code, (ast.Attribute, ast.Subscript)) else None
+    if not (isinstance(owner, ast.Attribute) and owner.attr == side and isinstance(owner.value, ast.Name)):
+        return None
+    if isinstance(code, ast.Subscript):
+        key = code.slice
+        return str(key.value) if isinstance(key, ast.Constant) else None
+    return code.attr if isinstance(code, ast.Attribute) else None
+
+
+def _sets(statement: ast.Assign, name: str) -> bool:
+    target = statement.targets[0]
+    return isinstance(target, ast.Attribute) and target.attr == name and isinstance(target.value, ast.Name)
+
+
+def _set_by(statement: ast.stmt) -> str:
+    """Return the variable whose node a statement sets; "" if there is none."""
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], (ast.Attribute, ast.Subscript)):
+        return root_of(statement.targets[0])
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and is_layout(statement.value):
+        return root_of(statement.value.args[0]) if statement.value.args else ""
+    return ""
