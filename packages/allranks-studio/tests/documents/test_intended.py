@@ -58,7 +58,7 @@ def after(*all_edits: Edit) -> Graph:
 
 
 def test_an_added_step_is_connected() -> None:
-    bound = {"data": FromOutput("train", "model"), "rate": Literal(0.2)}
+    bound: dict[str, Value] = {"data": FromOutput("train", "model"), "rate": Literal(0.2)}
     edit = named(GRAPH, edits.AddNode("", "project:train/component.yaml", "", bound))
     assert isinstance(edit, edits.AddNode)
     assert edit.name == "train_step"

@@ -1,0 +1,328 @@
+"""Pipelines in YAML: each edit as patches of the text.
+
+azure-ai-ml reads a nested pipeline only from a file of its own. Its steps are edited there.
+"""
+
+import os
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+
+import yaml
+
+from allranks.catalog import shipped_specs
+from allranks.checks.plan.bindings import article
+from allranks.errors import InputError
+from allranks.plan.assets import mapping_file
+from allranks.plan.ports import PRIMITIVES
+from allranks.sdk import bounded_yaml
+from allranks.sdk.paths import nearest
+from allranks_studio.documents import edits
+from allranks_studio.documents.canvas import Graph, Node
+from allranks_studio.documents.edits import Edit, Expression, FromInput, FromOutput, Literal, Value
+from allranks_studio.documents.patches import Patch, applied
+from allranks_studio.documents.rewiring import node_at, refused
+from allranks_studio.documents.source import Outline
+from allranks_studio.documents.yaml_outline import GRAPH_OUTPUT, held, outline_of, pairs, value_of
+from allranks_studio.documents.yaml_text import Content, YamlText
+
+_AFTER_INPUTS = ("outputs", "resources", "distribution", "compute", "limits", "environment_variables")
+_SECTIONS = ("inputs", "outputs", "settings", "jobs")
+_WITH_PROCESSES = ("pytorch", "mpi")
+
+
+class Yaml:
+    """The language of YAML files."""
+
+    def outline(self, text: str) -> Outline:
+        """Return the places in a text. Raise InputError, with the line, if it cannot be parsed."""
+        return outline_of(YamlText(text))
+
+    def patches(self, text: str, edit: Edit, graph: Graph, path: Path) -> Sequence[Patch]:
+        """Return the patches of one edit, whose new node has a name. Raise as `Language` does."""
+        patches = _Edits(YamlText(text), graph, path).of(edit)
+        try:
+            applied(text, patches)
+        except ValueError:
+            found = "the text is formatted so that its parts cannot be changed at once"
+            raise refused("the file", found, "one key on a line", "edit the text") from None
+        return patches
+
+
+class _Edits:
+    def __init__(self, text: YamlText, graph: Graph, path: Path) -> None:
+        self.text, self.graph, self.path = text, graph, path
+        self.outline = outline_of(text)
+        jobs = text.value(text.root, "jobs")
+        self.jobs = {key.value: value for key, value in pairs(jobs) if isinstance(value, yaml.MappingNode)}
+        self.is_spaced = "${{ parent" in text.text and "${{parent" not in text.text
+
+    def of(self, edit: Edit) -> list[Patch]:
+        if getattr(edit, "graph", ""):
+            raise _elsewhere(getattr(edit, "graph", ""))
+        match edit:
+            case edits.AddNode():
+                return self.add_node(edit)
+            case edits.DeleteNode(name):
+                self.job(name)
+                gone = {output.name for output in self.graph.outputs if _is_of(output.value, name)}
+                self.refuse_other_uses(rf"parent\.jobs\.{re.escape(name)}\b", name)
+                deleted = self.text.without(self.text.root, "jobs", names=[name])
+                unbound = self.disconnect(lambda value: _is_of(value, name), but=name)
+                return [*deleted, *unbound, *self.text.without(self.text.root, "outputs", names=gone)]
+            case edits.RenameNode(name, new):
+                return self.rename(name, new)
+            case edits.DuplicateNode(name, new):
+                changes = self.unbind_outputs(name, self.outputs_of(name))
+                jobs = self.text.value(self.text.root, "jobs")
+                assert isinstance(jobs, yaml.MappingNode)
+                return self.text.copy(jobs, name, new, changes)
+            case edits.SetInput(name, port, value):
+                return self.set_input(name, port, value)
+            case edits.ResetInput(name, port):
+                return self.unset(name, [port])
+            case edits.SetLayout(name):
+                return self.set_layout(edit, node_at(self.graph, name))
+            case edits.SetDistribution(name, kind):
+                return self.set_distribution(name, kind)
+            case edits.SetCompute(name, compute):
+                return self.set_compute(name, compute)
+            case edits.AddInput():
+                return self.add_input(edit)
+            case edits.DeleteInput(_, name):
+                self.refuse_other_uses(rf"parent\.inputs\.{re.escape(name)}\b", name)
+                unbound = self.disconnect(lambda value: value == FromInput(name))
+                return [*unbound, *self.text.without(self.text.root, "inputs", names=[name])]
+            case edits.AddOutput(_, name, node, port):
+                return self.add_output(name, node, port)
+            case edits.DeleteOutput(_, name):
+                unbound = [each for job in self.jobs for each in self.unbind_outputs(job, self.outputs_of(job, name))]
+                return [*unbound, *self.text.without(self.text.root, "outputs", names=[name])]
+            case edits.WrapNodes():
+                fix = "write a file for the nested pipeline (type: pipeline, with inputs, outputs and jobs)"
+                found = "azure-ai-ml reads a nested pipeline only from a YAML file of its own"
+                raise refused(f"step {edit.name}", found, "a pipeline in Python, where steps can be wrapped", fix)
+
+    def job(self, name: str) -> yaml.MappingNode:
+        """Return the keys and values of a step. Raise InputError if they cannot be edited."""
+        if "." in name:
+            raise _elsewhere(name.rpartition(".")[0])
+        if name not in self.jobs:
+            raise refused(f"step {name}", "it is not in this file", f"one of {', '.join(self.jobs)}")
+        lock = self.outline.nodes[name].lock
+        if lock is not None:
+            raise refused(f"step {name}, line {lock.line}", lock.text)
+        return self.jobs[name]
+
+    def add_node(self, edit: edits.AddNode) -> list[Patch]:
+        component, kind = component_of(edit.component, self.path)
+        content: dict[str, Content] = {"type": kind, "component": component}
+        if kind == "command" and self.jobs and not any(self.text.value(job, "type") for job in self.jobs.values()):
+            del content["type"]
+        if edit.inputs:
+            content["inputs"] = {name: self.written(value) for name, value in edit.inputs.items()}
+        return self.text.put_in(self.text.root, "jobs", edit.name, content)
+
+    def rename(self, name: str, new: str) -> list[Patch]:
+        self.job(name)
+        item = self.text.item(self.text.root, "jobs", name)
+        assert item is not None
+        patches = [self.text.rename(item, new)]
+        for scalar in self.text.scalars(self.text.root):
+            start = scalar.start_mark.index
+            raw = self.text.text[start : scalar.end_mark.index]
+            for match in re.finditer(rf"parent\.jobs\.({re.escape(name)})(?![\w\-])", raw):
+                patches.append(Patch(start + match.start(1), start + match.end(1), new))
+        return patches
+
+    def set_input(self, name: str, port: str, value: Value) -> list[Patch]:
+        job = self.job(name)
+        found = self.text.value(job, "inputs", port)
+        if isinstance(found, yaml.MappingNode):
+            place = self.outline.nodes[name].inputs.get(port)
+            keys = {key.value for key, _ in pairs(found)}
+            held_at = next((key for key in ("path", "value") if key in keys), "path")
+            if isinstance(value, Literal) or keys - {"type", "path"} or place is None:
+                return self.text.put(found, held_at, self.written(value))
+        content = self.written(value)
+        kind = next((each.type for each in node_at(self.graph, name).inputs if each.name == port), "string")
+        if isinstance(value, Literal) and kind not in PRIMITIVES:
+            content = {"type": kind, "path": content}
+        return self.text.put_in(job, "inputs", port, content, _AFTER_INPUTS)
+
+    def unset(self, name: str, ports: Collection[str]) -> list[Patch]:
+        """Remove inputs of a step. Raise InputError for one that the step declares by its value."""
+        job = self.job(name)
+        if self.is_inline(name):
+            fix = "connect it, or give it another value"
+            raise refused(f"step {name}, input {', '.join(ports)}", "its command has it only by this value", "", fix)
+        return self.text.without(job, "inputs", names=ports)
+
+    def disconnect(self, is_gone: Callable[[Value | None], bool], but: str = "") -> list[Patch]:
+        patches = []
+        for name, place in self.outline.nodes.items():
+            ports = [port for port, each in place.inputs.items() if is_gone(each.value)]
+            if ports and name != but:
+                patches += self.unset(name, ports)
+        return patches
+
+    def set_layout(self, edit: edits.SetLayout, node: Node) -> list[Patch]:
+        job, old = self.job(edit.node), node.layout
+        if old is None or node.kind not in ("command", "parallel"):
+            raise refused(f"step {edit.node}", f"the layout of a {node.kind} is edited in its text")
+        counts = (edit.instances, edit.processes)
+        if self.is_inline(edit.node) and not all(isinstance(each, Literal) for each in counts):
+            found = "azure-ai-ml takes an input as a count only for steps with a component"
+            raise refused(f"step {edit.node}", found, "numbers")
+        patches = []
+        if edit.instances != old.instances:
+            patches += self.text.put_in(job, "resources", "instance_count", self.written(edit.instances))
+        if edit.processes != old.processes:
+            key, value = "process_count_per_instance", self.written(edit.processes)
+            if self.text.value(job, "distribution") is not None:
+                patches += self.text.put_in(job, "distribution", key, value)
+            else:
+                patches += self.text.put(job, "distribution", {"type": old.distribution, key: value})
+        return patches
+
+    def set_distribution(self, name: str, kind: str) -> list[Patch]:
+        job, old = self.job(name), node_at(self.graph, name).layout
+        if kind == "none":
+            return self.text.without(job, names=["distribution"])
+        content: dict[str, Content] = {"type": kind}
+        if old is not None and kind in _WITH_PROCESSES:
+            content["process_count_per_instance"] = self.written(old.processes)
+        return self.text.put(job, "distribution", content)
+
+    def set_compute(self, name: str, compute: str) -> list[Patch]:
+        owner = self.job(name) if name else self.text.root
+        key = "compute" if name or self.text.value(owner, "compute") else "default_compute"
+        if not compute:
+            path = () if key == "compute" else ("settings",)
+            return self.text.without(owner, *path, names=[key])
+        value = compute if compute.startswith(("azureml:", "${{")) else f"azureml:{compute}"
+        return (
+            self.text.put(owner, key, value)
+            if key == "compute"
+            else self.text.put_in(owner, "settings", key, value, ("jobs",))
+        )
+
+    def add_input(self, edit: edits.AddInput) -> list[Patch]:
+        content: Content = edit.default
+        if edit.default is None:
+            found = "an input of a pipeline in YAML needs a value"
+            raise refused(f"input {edit.name}", found, article(edit.type), "give it a default")
+        if edit.type not in PRIMITIVES:
+            content = {"type": edit.type, "path": edit.default}
+        elif edit.type == "number" and isinstance(edit.default, int):
+            content = float(edit.default)
+        return self.text.put_in(self.text.root, "inputs", edit.name, content, _SECTIONS[1:])
+
+    def add_output(self, name: str, node: str, port: str) -> list[Patch]:
+        job, declared = self.job(node), self.text.value(self.jobs[node], "outputs", port)
+        kind = next((each.type for each in node_at(self.graph, node).outputs if each.name == port), "uri_folder")
+        binding = self.binding(f"parent.outputs.{name}")
+        patches = self.text.put_in(self.text.root, "outputs", name, {"type": kind}, _SECTIONS[2:])
+        if isinstance(declared, yaml.MappingNode) and declared.value:
+            return [*patches, *self.text.put(declared, "path", binding)]
+        return [*patches, *self.text.put_in(job, "outputs", port, binding, _AFTER_INPUTS[1:])]
+
+    def outputs_of(self, name: str, output: str = "") -> dict[str, str]:
+        """Return the outputs of the pipeline that a step writes, by the step's output; only one if it is named."""
+        bound = {}
+        for key, value in pairs(self.text.value(self.jobs[name], "outputs")):
+            scalar = held(self.text, value)
+            match = GRAPH_OUTPUT.fullmatch(scalar.value) if isinstance(scalar, yaml.ScalarNode) else None
+            if match and output in ("", match[1]):
+                bound[key.value] = match[1]
+        return bound
+
+    def unbind_outputs(self, name: str, ports: Mapping[str, str]) -> list[Patch]:
+        """Disconnect outputs of a step from those of the pipeline."""
+        if not ports:
+            return []
+        job, patches, removed = self.job(name), list[Patch](), list[str]()
+        kinds = {port.name: port.type for port in node_at(self.graph, name).outputs}
+        for port in ports:
+            value = self.text.value(job, "outputs", port)
+            if isinstance(value, yaml.MappingNode) and len(value.value) > 1:
+                patches += self.text.without(value, names=[key.value for key, _ in value.value if key.value == "path"])
+            elif self.is_inline(name):
+                patches += self.text.put_in(job, "outputs", port, {"type": kinds.get(port, "uri_folder")})
+            else:
+                removed.append(port)
+        return [*patches, *self.text.without(job, "outputs", names=removed)] if removed else patches
+
+    def refuse_other_uses(self, pattern: str, name: str) -> None:
+        """Raise InputError if something that is not an input of a step names what would be deleted."""
+        jobs = self.jobs.values()
+        ports = [value for job in jobs for _, value in pairs(self.text.value(job, "inputs"))]
+        ports += [value for _, value in pairs(self.text.value(self.text.root, "outputs"))]
+        scalars = [held(self.text, port) for port in ports]
+        deleted = {id(each) for each in scalars if not isinstance(value_of(each), Expression)}
+        if name in self.jobs:
+            deleted |= {id(each) for each in self.text.scalars(self.jobs[name])}
+        for scalar in self.text.scalars(self.text.root):
+            if id(scalar) not in deleted and re.search(pattern, scalar.value):
+                where = f"line {scalar.start_mark.line + 1}"
+                raise refused(where, f"{scalar.value} names {name}, which would be deleted", "", "edit it first")
+
+    def is_inline(self, name: str) -> bool:
+        """Return whether a step has no component, so that its inputs and outputs are its command's."""
+        keys = [self.text.value(self.jobs[name], key) for key in ("component", "trial")]
+        return not any(isinstance(key, yaml.ScalarNode) for key in keys)
+
+    def written(self, value: Value) -> Content:
+        match value:
+            case Literal(literal):
+                return literal
+            case FromInput(name):
+                return self.binding(f"parent.inputs.{name}")
+            case FromOutput(node, port):
+                return self.binding(f"parent.jobs.{node}.outputs.{port}")
+        raise refused("the value", f"{value.text} is code", "a value, an input or an output")
+
+    def binding(self, name: str) -> str:
+        return f"${{{{ {name} }}}}" if self.is_spaced else f"${{{{{name}}}}}"
+
+
+def _is_of(value: Value | None, node: str) -> bool:
+    return isinstance(value, FromOutput) and value.node == node
+
+
+def _elsewhere(path: str) -> InputError:
+    return refused(f"step {path}", "its steps are in the YAML file of its component", "", "open that file")
+
+
+def component_of(name: str, path: Path) -> tuple[str, str]:
+    """Return the component of a step in the file at a path, and its type.
+
+    name: as the palette names it
+
+    A component of the project or the library is a path relative to the file, whose code azure-ai-ml uploads when it
+    submits the pipeline; unless allranks.yaml names the file, as a component that is registered.
+    Raise InputError if it does not exist.
+    """
+    origin, _, rest = name.partition(":")
+    file = nearest(path.parent, *mapping_file.NAMES)
+    entries = mapping_file.read(file).entries.get("components", ()) if file else ()
+    named = {entry.written: entry.path for entry in entries if not entry.is_pattern}
+    if origin == "registered":
+        spec: Path | None = named.get(rest)
+    elif origin == "library":
+        spec = shipped_specs().get(rest)
+    else:
+        spec = next((each / rest for each in path.parents if (each / rest).is_file()), None)
+    if spec is None or not spec.is_file():
+        raise refused(f"component {name}", "it does not exist", "a component of the palette", "choose another one")
+    content = bounded_yaml.read_values(spec)
+    kind = str(content.get("type", "command")) if isinstance(content, dict) else "command"
+    written = (
+        rest
+        if origin == "registered"
+        else next((key for key, entry in named.items() if entry.resolve() == spec.resolve()), "")
+    )
+    if written:
+        return f"azureml:{'//' if written.startswith('registries/') else ''}{written}", kind
+    relative = Path(os.path.relpath(spec, path.parent)).as_posix()
+    return relative if relative.startswith("../") else f"./{relative}", kind
