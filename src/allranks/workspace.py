@@ -38,13 +38,13 @@ class Workspace:
     root: Path
 
     @classmethod
-    def at(cls, folder: Path | str | None = None) -> Workspace:
-        """Return the workspace at `folder`; by default `.allranks` in the current folder or its nearest parent that has
-        one."""
+    def at(cls, folder: Path | str | None = None, *, project: Path | None = None) -> Workspace:
+        """Return the workspace at `folder`; by default `.allranks` in the project, which is the current folder by
+        default, or in its nearest parent that has one."""
         if folder is not None:
             root = Path(folder).resolve()  # a step's instance may not have the link
         else:
-            current = Path.cwd()
+            current = project or Path.cwd()
             parents = (parent / FOLDER for parent in (current, *current.parents))
             root = next((path for path in parents if os.path.isdir(path)), current / FOLDER)
         try:

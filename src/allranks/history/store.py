@@ -143,8 +143,8 @@ class Store(Database):
         row = self.connection.execute("SELECT plan FROM run WHERE id = ?", (self.find(run),)).fetchone()
         return self._absolute(row[0])
 
-    def run(self, run: str) -> RunRecord:
-        """Return a run with its steps and curves. run: any name that `selection.find` accepts
+    def run(self, run: str, *, curves: bool = True) -> RunRecord:
+        """Return a run with its steps and, by default, their curves. run: any name that `selection.find` accepts
 
         Raise InputError if there is no such run.
         """
@@ -152,7 +152,7 @@ class Store(Database):
         (text,) = self.connection.execute("SELECT record FROM run WHERE id = ?", (identity,)).fetchone()
         record = self._loaded(text, RunRecord)
         record.steps = self._steps(identity)
-        rows = self.connection.execute("SELECT DISTINCT node FROM point WHERE run = ?", (identity,))
+        rows = self.connection.execute("SELECT DISTINCT node FROM point WHERE run = ?", (identity,)) if curves else ()
         measured = {node for (node,) in rows}
         for step in record.steps:
             if step.name in measured:
@@ -168,6 +168,16 @@ class Store(Database):
         for metric, x, value, time in rows:
             curves.setdefault(metric, []).append(Point(x, float("nan") if value is None else value, time))
         return curves
+
+    def last_values(self, run: str) -> dict[str, dict[str, float]]:
+        """Return the last value of each curve of a run, by step and metric, without its other points."""
+        rows = self.connection.execute(
+            "SELECT node, metric, value, max(rowid) FROM point WHERE run = ? GROUP BY node, metric ORDER BY 4", (run,)
+        )
+        values: dict[str, dict[str, float]] = {}
+        for node, metric, value, _ in rows:
+            values.setdefault(node, {})[metric] = float("nan") if value is None else value
+        return values
 
     def load_usage(self, run: RunRecord) -> None:
         """Load the samples of resource usage into a run's record. Raise DatabaseError if one cannot be read."""
@@ -199,6 +209,11 @@ class Store(Database):
                 unreadable(found[0], str(error))
             else:
                 yield record
+
+    def run_texts(self) -> Iterator[tuple[str, str]]:
+        """Yield the id and the record of each run as JSON, without steps, the last created first."""
+        for identity, text in self.connection.execute("SELECT id, record FROM run ORDER BY rowid DESC"):
+            yield identity, self._absolute(text)
 
     def has(self, run: str) -> bool:
         return self.connection.execute("SELECT 1 FROM run WHERE id = ?", (run,)).fetchone() is not None

@@ -35,8 +35,8 @@ def runs(
         return list(islice((run for run in records if run.status in statuses), limit))
 
 
-def run(workspace: Workspace, identity: str) -> RunRecord:
-    """Return a run with its curves, by any name that `selection.find` accepts.
+def run(workspace: Workspace, identity: str, *, curves: bool = True) -> RunRecord:
+    """Return a run, by default with its curves, by any name that `selection.find` accepts.
 
     Raise InputError if no run, or several runs, have this name.
     """
@@ -45,7 +45,7 @@ def run(workspace: Workspace, identity: str) -> RunRecord:
         fix = "run a pipeline first, or name the folder: --folder DIR"
         raise InputError(Problem(f"run {identity}", found, "", fix, code="unknown-run"))
     with Store(workspace.database, reads=True) as store:
-        return _with_true_state(store.run(identity), store, workspace)
+        return _with_true_state(store.run(identity, curves=curves), store, workspace)
 
 
 def load_usage(workspace: Workspace, record: RunRecord) -> None:

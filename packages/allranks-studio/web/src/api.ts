@@ -165,7 +165,7 @@ export interface PipelineFile {
 
 // GET /api/palette?folder=F
 export interface PaletteItem {
-  component: string; // what add_node names: "library:train_image_classifier", "project:prepare/component.yaml", "registered:train@1"
+  component: string; // what add_node names: "library:train_image_classifier", "project:components/prepare/component.yaml" (relative to the folder), "registered:train@1"
   name: string;
   display_name: string;
   description: string;
@@ -186,12 +186,13 @@ export interface Runs {
   status: Status[];
   trigger: string[]; // "manual" or the schedule
   created: number[];
-  seconds: (number | null)[];
-  sweep: string[]; // the group of a sweep's trials; "" for others
-  metrics: Record<string, (number | null)[]>; // last values: "train/loss"
+  seconds: (number | null)[]; // null until it has ended
+  metrics: Record<string, (number | null)[]>; // last values of the run's most relevant metrics
   inputs: Record<string, (string | null)[]>;
-  sparkline: (number[] | null)[]; // of the run's headline metric, at most 24 values
 }
+
+// GET /api/sparklines?folder=F&runs=A,B: for the visible rows, at most 200; a run without curves is left out
+export type Sparklines = Record<string, { metric: string; values: number[] }>; // at most 24 values
 
 // GET /api/runs/RUN?folder=F
 export interface Run {
@@ -202,14 +203,16 @@ export interface Run {
   created: number;
   started: number | null;
   ended: number | null;
+  seconds: number | null; // without the time between the executions of a resumed run
   inputs: Record<string, string>;
   outputs: Record<string, string>;
   verdict: Verdict | null;
   steps: Step[];
   edges: { from: string; to: string; label: string }[];
-  positions: Record<string, [number, number]>;
+  positions: Record<string, [number, number]>; // by path, within the graph of the step's parent
   models: { name: string; version: string }[];
-  page: string; // the run's HTML file, as an address of this server; "" if there is none
+  notes: string[];
+  page: boolean; // whether GET /api/page?folder=F&run=RUN saves the run's HTML file
 }
 
 export interface Verdict {
@@ -218,12 +221,15 @@ export interface Verdict {
   reason: string;
   where: string;
   advice: string;
+  code: string; // of the explanation: allranks why CODE; "" for none
   traceback: string;
-  tail: string[];
+  tail: string[]; // of the rank's log
+  consequences: string[]; // messages of other ranks after that
 }
 
 export interface Step {
   path: string;
+  name: string; // within its parent: "train", "loop[2]"
   kind: string;
   parent: string; // path of the node that contains it; "" at the top
   component: string;
@@ -241,13 +247,14 @@ export interface Step {
   notes: string[];
 }
 
-// GET /api/curves?folder=F&runs=A,B: series of all their steps, thinned to `width` points
+// GET /api/curves?folder=F&runs=A,B&width=300&step=S&metric=M: series of all their steps, or of one step, or of one
+// metric, thinned to what is visible at `width` pixels, and further if there are many. At most 100 runs.
 export interface Curve {
   run: string;
   step: string;
   metric: string;
   x: number[]; // training steps
-  y: number[];
+  y: (number | null)[]; // null: not a finite number
   time: number[];
 }
 
@@ -255,7 +262,7 @@ export interface Curve {
 export interface Usage {
   instance: number;
   time: number[];
-  cpu: number[]; // percent
+  cpu: (number | null)[]; // percent of a core, since the sample before
   memory: number[]; // bytes
   gpu: (number | null)[]; // percent
 }
@@ -276,7 +283,12 @@ export interface LogPart {
   text: string;
 }
 
-// GET /api/log/search?folder=F&run=R&step=S&query=Q: at most 1,000
+// GET /api/log/search?folder=F&run=R&step=S&query=Q: without a step, in the logs of all ranks of all steps
+export interface Hits {
+  hits: Hit[]; // at most 1,000
+  complete: boolean; // false: there may be more; the search ends after 5 seconds
+}
+
 export interface Hit {
   step: string;
   rank: number;
@@ -298,16 +310,17 @@ export interface Schedule {
 
 // ---------------------------------------------------------------------------------------------- events
 
-// GET /api/events: server-sent events, each with an id; Last-Event-ID continues after it.
+// GET /api/events: server-sent events, each with an id; Last-Event-ID continues after it. What is read after the stream
+// has opened is not older than its first event. A curve has at most 10 events a second; many new points are thinned.
 export type Event =
-  | { kind: "run"; folder: string; run: string; status: Status } // created or changed
+  | { kind: "run"; folder: string; run: string; status: Status | "removed" } // created or changed
   | { kind: "step"; folder: string; run: string; step: string; status: Status }
   | { kind: "rank"; folder: string; run: string; step: string; rank: number; status: Status }
-  | { kind: "points"; folder: string; run: string; step: string; metric: string; x: number[]; y: number[] }
+  | { kind: "points"; folder: string; run: string; step: string; metric: string; x: number[]; y: (number | null)[] }
   | { kind: "log"; folder: string; run: string; step: string; rank: number; size: number }
   | { kind: "document"; folder: string; path: string; digest: string } // the file was changed
   | { kind: "findings"; folder: string; path: string; digest: string; findings: Finding[] }
-  | { kind: "schedule"; folder: string; name: string }
+  | { kind: "schedule"; folder: string } // a schedule was changed, or has fired
   | { kind: "reset" }; // events were lost: read everything again
 
 // Every error: 4xx or 5xx

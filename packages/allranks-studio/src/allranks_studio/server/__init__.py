@@ -1,1 +1,1 @@
-"""The server of the studio, on 127.0.0.1."""
+"""The server of the studio: it serves the front end, the runs of its folders as JSON, and their changes as events."""

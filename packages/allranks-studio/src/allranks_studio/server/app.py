@@ -1,0 +1,145 @@
+"""The server: its routes, and its start on a free port of this machine."""
+
+import contextlib
+import secrets
+import socket
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from allranks.errors import InputError, Problem
+from allranks.version import __version__
+from allranks_studio.server import curves, logs, palette, run, runs
+from allranks_studio.server.access import Access, Refusal, Session, policy
+from allranks_studio.server.answers import Call, route
+from allranks_studio.server.folders import Folder
+from allranks_studio.server.hub import Hub
+from allranks_studio.server.runs import RunTable
+from allranks_studio.server.store_watch import StoreWatch
+
+STATIC = Path(__file__).resolve().parents[1] / "static"
+"""What npm builds."""
+_NOT_BUILT = """<!doctype html><title>allranks studio</title><p>The front end is not built. Install Node.js, and run:
+<pre>cd packages/allranks-studio/web
+npm ci
+npm run build</pre>"""
+
+
+class Studio:
+    """What the routes share."""
+
+    def __init__(self, folders: Mapping[str, Folder]) -> None:
+        self.folders = folders
+        self.tables: dict[str, RunTable] = {}
+        self.palettes = palette.Palettes()
+        self.hub = Hub(lambda: [StoreWatch(folder).look for folder in folders.values()])
+
+
+def make_app(folders: Mapping[str, Folder], session: Session) -> Starlette:
+    """Return the application."""
+    studio = Studio(folders)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        await studio.hub.close()
+
+    app = Starlette(
+        routes=[
+            route("/api/state", _state),
+            route("/api/runs", runs.runs),
+            route("/api/sparklines", runs.sparklines),
+            route("/api/runs/{run}", run.run),
+            route("/api/page", run.page),
+            route("/api/curves", curves.curves),
+            route("/api/usage", curves.usage),
+            route("/api/log", logs.log),
+            route("/api/log/search", logs.search),
+            route("/api/palette", palette.palette),
+            route("/api/pipelines", palette.pipelines),
+            Route("/api/events", studio.hub.stream),
+            Route("/api/{rest:path}", _no_route, methods=["GET", "POST"]),
+            Route("/static/{path:path}", _file),
+            Route("/{rest:path}", _index),
+        ],
+        middleware=[
+            Middleware(Access, session=session),
+            Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5),
+        ],
+        exception_handlers={Refusal: _refused, Exception: _bug},
+        lifespan=lifespan,
+    )
+    app.state.studio = studio
+    return app
+
+
+def serve(folders: Mapping[str, Folder], port: int, browser: Any) -> None:
+    """Serve the folders until a signal ends it. browser: is called with an address, to open it, or is None
+
+    Raise InputError if the port is taken.
+    """
+    try:
+        listener = socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        raise InputError(Problem(f"--port {port}", str(error.strerror), "a free port", "0 chooses one")) from None
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}/?token="
+
+    def report(token: str) -> None:
+        print(f"allranks studio, for one browser: {address}{token}", flush=True)
+
+    session = Session(listener.getsockname()[1], report)
+    report(session.token)
+    if browser is not None:
+        browser(address + session.token)
+    config = uvicorn.Config(
+        make_app(folders, session), log_level="warning", server_header=False, timeout_graceful_shutdown=1, ws="none"
+    )
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def _state(call: Call) -> dict[str, Any]:
+    folders = call.studio.folders.values()
+    listed = [{"id": each.id, "path": str(each.path), "read_only": each.read_only} for each in folders]
+    return {"version": __version__, "folders": listed}
+
+
+async def _index(_: Request) -> Response:
+    """Answer every address of the front end with its page, whose nonce allows the styles of the code editor."""
+    file = STATIC / "index.html"
+    if not file.is_file():
+        return HTMLResponse(_NOT_BUILT, 503)
+    nonce = secrets.token_urlsafe(16)
+    text = file.read_text(encoding="utf-8").replace("<head>", f'<head>\n    <meta name="nonce" content="{nonce}">', 1)
+    return HTMLResponse(text, headers={"content-security-policy": policy(nonce)})
+
+
+async def _file(request: Request) -> Response:
+    """Answer with a file of the front end. The names of chunks have their digest, so browsers keep them."""
+    path = request.path_params["path"]
+    file = (STATIC / path).resolve() if "\0" not in path else STATIC
+    if not file.is_relative_to(STATIC) or not file.is_file():
+        return JSONResponse({"message": "there is no such file", "fix": ""}, 404)
+    cache = "public, max-age=31536000, immutable" if path.startswith("chunks/") else "no-cache"
+    return FileResponse(file, headers={"cache-control": cache})
+
+
+async def _no_route(request: Request) -> Response:
+    return JSONResponse({"message": f"there is no {request.url.path[:100]}", "fix": ""}, 404)
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, Refusal)
+    return JSONResponse({"message": error.message, "fix": error.fix}, error.status)
+
+
+async def _bug(_: Request, error: Exception) -> Response:
+    message = f"an error of the studio: {type(error).__name__}"
+    return JSONResponse({"message": message, "fix": "report it; the terminal shows the details"}, 500)
