@@ -210,6 +210,7 @@ export interface Run {
   steps: Step[];
   edges: { from: string; to: string; label: string }[];
   positions: Record<string, [number, number]>; // by path, within the graph of the step's parent
+  pauses: [number, number][]; // times between two executions
   models: { name: string; version: string }[];
   notes: string[];
   page: boolean; // whether GET /api/page?folder=F&run=RUN saves the run's HTML file
@@ -237,14 +238,26 @@ export interface Step {
   started: number | null;
   ended: number | null;
   attempts: number;
+  earlier: { status: Status; started: number; ended: number }[]; // attempts before the current one
   layout: string;
   reused_from: string;
   progress: string;
-  ranks: { rank: number; instance: number; status: Status; host: string; exit: string; bytes: number }[];
+  ranks: Rank[];
   inputs: Record<string, string>;
   outputs: { name: string; type: string; value: string }[];
   metrics: Record<string, number>; // last values
   notes: string[];
+}
+
+export interface Rank {
+  rank: number;
+  instance: number;
+  status: Status;
+  started: number | null;
+  ended: number | null;
+  host: string;
+  exit: string;
+  bytes: number; // of its log
 }
 
 // GET /api/curves?folder=F&runs=A,B&width=300&step=S&metric=M: series of all their steps, or of one step, or of one
@@ -253,6 +266,7 @@ export interface Curve {
   run: string;
   step: string;
   metric: string;
+  family: string; // what it measures: "loss" for train_loss and validation_loss
   x: number[]; // training steps
   y: (number | null)[]; // null: not a finite number
   time: number[];
