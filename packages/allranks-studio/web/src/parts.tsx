@@ -41,6 +41,9 @@ export function useMedia(query: string): boolean {
   );
 }
 
+// Text of a program without control characters and reordering marks, which would change what stands around it.
+export const harmless = (text: string) => text.replace(/(?![\n\t])[\p{Cc}\p{Bidi_Control}]/gu, "");
+
 // What went wrong and how to fix it.
 export function Problem({ error, children }: { error: unknown; children?: ReactNode }) {
   const fix = error instanceof ServerError ? error.fix : "";

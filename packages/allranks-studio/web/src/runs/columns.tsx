@@ -30,7 +30,7 @@ export function columnsOf(runs: Runs, chosen: string[]): Column[] {
   });
   const columns: Column[] = [
     {
-      ...text("status", "State", "118px", runs.status),
+      ...text("status", "State", "130px", runs.status),
       value: (row) => RANK.indexOf(runs.status[row] ?? ""),
       cell: (row) => <State status={runs.status[row] ?? "NotStarted"} />,
     },
@@ -45,7 +45,7 @@ export function columnsOf(runs: Runs, chosen: string[]): Column[] {
       cell: (row) => <span title={when(runs.created[row] ?? 0)}>{shortTime(runs.created[row] ?? 0)}</span>,
     },
     {
-      ...text("seconds", "Duration", "92px", []),
+      ...text("seconds", "Duration", "112px", []),
       isNumber: true,
       value: (row) => runs.seconds[row] ?? null,
       cell: (row) => <Duration runs={runs} row={row} />,
