@@ -85,7 +85,6 @@ function Picture({ run, now, selected, onSelect, graph, steps }: Properties & { 
               role="button"
               tabIndex={0}
               aria-pressed={step.path === selected}
-              aria-label={`${symbol(step.status)} ${name} ${what} ${label(step.status)}`}
               className={`node ${step.status}${step.reused_from ? " reused" : ""}`}
               transform={`translate(${x} ${y})`}
               onClick={() => onSelect(step.path)}
