@@ -4,7 +4,8 @@ import { build, context } from "esbuild";
 
 const target = "../src/allranks_studio/static";
 const options = {
-  entryPoints: { studio: "src/main.tsx" },
+  // A stylesheet of its own: esbuild does not load those of modules that are imported later.
+  entryPoints: { studio: "src/main.tsx", designer: "src/designer/designer.css" },
   outdir: target,
   bundle: true,
   splitting: true, // the designer and the editor are loaded when they are opened
