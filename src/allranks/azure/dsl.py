@@ -88,7 +88,7 @@ class _Writer:
     def text(self) -> str:
         keys = ("display_name", "description", "experiment_name", "tags")
         about = {key: _literal(self.tree[key]) for key in keys if key in self.tree}
-        loads = [f"{name} = {_load(reference)}" for reference, name in self.components.items()]
+        loads = [f"{name} = {load_code(reference)}" for reference, name in self.components.items()]
         name = re.sub(r"\W+", "_", str(self.tree.get("display_name", "")).lower()).strip("_")
         free = name.isidentifier() and name not in {*_TAKEN, *self.inputs, *self.nodes.values()}
         name = name if free else "pulled"
@@ -282,7 +282,8 @@ def _reference(node: Mapping[str, Any]) -> str:
     return reference if isinstance(reference, str) else ""
 
 
-def _load(reference: str) -> str:
+def load_code(reference: str) -> str:
+    """Return the call that loads a component, given the reference of a node. It may use `HERE` and `ml_client`."""
     if not reference.startswith("azureml:"):
         return f"load_component(HERE / {_literal(reference.removeprefix('./'))})"
     asset = asset_id.parse(reference, asset_id.COMPONENT)

@@ -133,7 +133,7 @@ class Document:
         graph, text, titles = self._graph, self._text, []
         for place, edit in enumerate(changes, 1):
             assert graph is not None
-            edit = named(graph, edit)
+            edit = named(graph, edit, self._language.taken(text))
             text = applied(text, self._language.patches(text, edit, graph, self._file))
             # Only the reader knows the ports of a component, and the one of a changed distribution.
             is_last = place == len(changes)

@@ -182,7 +182,7 @@ class Module:
         self.pipelines = {
             node.name: Pipeline(self.source, node)
             for node in ast.walk(self.source.tree)
-            if isinstance(node, ast.FunctionDef) and any(map(_is_decorator, node.decorator_list))
+            if isinstance(node, ast.FunctionDef) and is_pipeline(node)
         }
 
     @cached_property
@@ -239,6 +239,11 @@ def _entries(result: ast.Dict | None) -> Iterator[tuple[str, ast.expr]]:
     for key, value in zip(result.keys, result.values, strict=True) if result else ():
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             yield key.value, value
+
+
+def is_pipeline(function: ast.FunctionDef) -> bool:
+    """Return whether a function has the decorator `@pipeline`, or `@dsl.pipeline(...)`."""
+    return any(map(_is_decorator, function.decorator_list))
 
 
 def _is_decorator(node: ast.expr) -> bool:

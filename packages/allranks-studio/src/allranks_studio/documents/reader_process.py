@@ -33,6 +33,7 @@ from allranks.sdk.session import session
 from allranks.workspace import Workspace
 from allranks_studio.documents import plan_graph
 from allranks_studio.documents.codec import to_data
+from allranks_studio.documents.python_outline import Module
 
 MOST_MEMORY = 4 << 30
 """Limit for the private memory of a reading, in bytes."""
@@ -162,26 +163,34 @@ def standing_in(path: Path, data: bytes) -> Iterator[None]:
 
 def read(path: Path, text: bytes, loaded: Loaded) -> dict[str, Any]:
     """Read a text in a file's place, and return a `Reading` as plain data."""
-    answer: dict[str, Any] = {"graph": None}
     with standing_in(path, text), prepared(loaded):
         try:
-            lookup = lookup_of(str(path), {}, registered.of(Workspace.at(None)))
-            with opened(str(path), {}, lookup) as job:
-                plan = job.plan(None)
-                answer |= {
-                    "graph": to_data(plan_graph.graph_of(plan, job.job, shown(path))),
-                    "name": plan.name,
-                    "display_name": plan.display_name,
-                    "description": plan.description,
-                    "compute": plan_graph.compute_of(job.job),
-                }
-                problems = tuple(dict.fromkeys(found_in(plan)))
+            answer = _opened(str(path))
         except InputError as error:
-            problems = error.problems
+            answer = {"graph": None, "findings": error.problems}
+            several = any(problem.code == "several-pipelines" for problem in error.problems)
+            if several and (root := Module(text.decode("utf-8", "replace")).root) is not None:
+                answer = _opened(f"{path}:{root.function.name}")
+                answer["findings"] = (*error.problems, *answer["findings"])
         except RecursionError:
-            problems = (Problem(shown(path), "it is nested too deeply", "a pipeline"),)
-        answer["findings"] = [plan_graph.finding_of(problem, shown(path)) for problem in problems]
-    return {**answer, "used": loaded.used}
+            answer = {"graph": None, "findings": [Problem(shown(path), "it is nested too deeply", "a pipeline")]}
+        findings = [plan_graph.finding_of(problem, shown(path)) for problem in answer["findings"]]
+    return {**answer, "findings": findings, "used": loaded.used}
+
+
+def _opened(target: str) -> dict[str, Any]:
+    """Read ``FILE[:NAME]``. Raise InputError."""
+    lookup = lookup_of(target, {}, registered.of(Workspace.at(None)))
+    with opened(target, {}, lookup) as job:
+        plan = job.plan(None)
+        return {
+            "graph": to_data(plan_graph.graph_of(plan, job.job, shown(plan.source))),
+            "name": plan.name,
+            "display_name": plan.display_name,
+            "description": plan.description,
+            "compute": plan_graph.compute_of(job.job),
+            "findings": tuple(dict.fromkeys(found_in(plan))),
+        }
 
 
 def _child(request: dict[str, Any], loaded: Loaded, answer: int) -> None:

@@ -1,0 +1,214 @@
+"""Imports and loaded components at the top of a Python file: add names in its style, and remove unused ones."""
+
+import ast
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from allranks.azure.dsl import load_code
+from allranks.errors import InputError, Problem
+from allranks_studio.documents.patches import Patch
+from allranks_studio.documents.python_outline import is_pipeline, root_of
+from allranks_studio.documents.python_source import Bracket, Source, laid_out
+
+LIBRARY = "allranks.library"
+
+
+def imported(source: Source, module: str, name: str) -> tuple[str, list[Patch]]:
+    """Return the name in this file of a name of a module, and the patches that import it."""
+    same = [each for each in source.tree.body if isinstance(each, ast.ImportFrom) and each.module == module]
+    for each in same:
+        for alias in each.names:
+            if alias.name == name:
+                return alias.asname or name, []
+    if same and same[-1].names[0].name != "*":
+        return name, [_extended(source, same[-1], name)]
+    statement = f"from {module} import {name}{source.newline}"
+    imports = [each for each in source.tree.body if isinstance(each, (ast.Import, ast.ImportFrom))]
+    near = [each for each in imports if _module(each).partition(".")[0] == module.partition(".")[0]]
+    standard = {*sys.stdlib_module_names, "__future__"}
+    near = near or [each for each in imports if _module(each).partition(".")[0] not in standard]
+    before = next((each for each in near if _module(each) > module), None)
+    if before is not None:
+        start = source.block(before)[0]
+        return name, [Patch(start, start, statement)]
+    if near or imports:
+        end = source.block((near or imports)[-1])[1]
+        return name, [Patch(end, end, statement if near else source.newline + statement)]
+    first = source.tree.body[0] if source.tree.body else None
+    is_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    place = source.block(first)[1] if first is not None and is_docstring else 0
+    return name, [Patch(place, place, (source.newline if place else "") + statement)]
+
+
+def _module(node: ast.Import | ast.ImportFrom) -> str:
+    return node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name
+
+
+def _order(name: str) -> tuple[int, str]:
+    """Return the key by which isort and ruff sort names: constants, classes, others."""
+    return (0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2), name
+
+
+def _extended(source: Source, node: ast.ImportFrom, name: str) -> Patch:
+    names = [alias.name for alias in node.names]
+    later = [place for place, each in enumerate(names) if _order(each) > _order(name)]
+    is_sorted = names == sorted(names, key=_order)
+    place = later[0] if is_sorted and later else len(names)
+    bracket = _names(source, node)
+    if source.text[bracket.start - 1] == "(":
+        return bracket.added(name, place)
+    texts = [source.text[start:end] for start, end in bracket.items]
+    texts.insert(place, name)
+    start, _ = source.span(node)
+    line = ", ".join(texts)
+    if bracket.start - start + len(line) <= source.width:
+        return Patch(bracket.start, bracket.end, line)
+    rows = laid_out(texts, " " * source.width, "", source, hangs=False)
+    return Patch(bracket.start, bracket.end, f"({rows.strip(' ')})")
+
+
+def _names(source: Source, node: ast.ImportFrom) -> Bracket:
+    """Return the names of an import: the inside of its parentheses, if it has some."""
+    spans = [source.span(alias) for alias in node.names]
+    end = source.span(node)[1]
+    if source.text[end - 1] == ")":
+        start = source.text.index("(", source.span(node)[0]) + 1
+        return Bracket(source, start, end - 1, spans, hangs=False)
+    return Bracket(source, spans[0][0], end, spans)
+
+
+def used_names(source: Source) -> set[str]:
+    """Return the names that the code uses, besides those that it imports."""
+    return {node.id for node in ast.walk(source.tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+
+
+def without(source: Source, name: str) -> list[Patch]:
+    """Return the patches that remove an import of a name, or the statement or function that defines it."""
+    for node in source.tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == name and is_pipeline(node):
+            start, end = source.block(node)
+            following = re.compile(r"\s*(?:\r\n|\n|\r)(?=\S)").match(source.text, end)
+            return [Patch(start, following.end() if following else end, "")]
+        if isinstance(node, ast.ImportFrom):
+            for place, alias in enumerate(node.names):
+                if (alias.asname or alias.name) == name:
+                    is_only = len(node.names) == 1
+                    return [Patch(*source.block(node), "")] if is_only else [_names(source, node).removed(place)]
+        elif isinstance(node, ast.Assign) and root_of(node.targets[0]) == name and _loaded(node) is not None:
+            return [Patch(*source.block(node), "")]
+    return []
+
+
+def _loaded(node: ast.stmt) -> ast.expr | None:
+    """Return the path of ``NAME = load_component(PATH)``."""
+    call = node.value if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) else None
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "load_component"):
+        return None
+    return call.args[0] if call.args else next((each.value for each in call.keywords if each.arg == "source"), None)
+
+
+def component(source: Source, reference: str, file: Path) -> tuple[str, list[Patch]]:
+    """Return the name of a component's function in this file, and the patches that import or load it.
+
+    reference: as the palette names it; file: the path of the text
+
+    Raise InputError if there is no such component.
+    """
+    origin, _, name = reference.partition(":")
+    if origin == "library":
+        return imported(source, LIBRARY, name)
+    taken = used_names(source) | {each.name for each in ast.walk(source.tree) if isinstance(each, ast.FunctionDef)}
+    if origin == "registered":
+        variable = _free(name.removeprefix("azureml:").partition(":")[0].partition("@")[0].rpartition("/")[2], taken)
+        return variable, _registered(source, variable, f"azureml:{name.removeprefix('azureml:')}")
+    spec = next((found for folder in file.parents if (found := folder / name).is_file()), None)
+    if origin != "project" or spec is None:
+        raise InputError(Problem(reference, "there is no such component", "a component of the palette"))
+    spec = spec.resolve()
+    loads = [(node, path) for node in source.tree.body if (path := _loaded(node)) is not None]
+    for node, path in loads:
+        if _evaluated(path, source, file) == spec and isinstance(node, ast.Assign):
+            return root_of(node.targets[0]), []
+    variable = _free(spec.parent.name, taken)
+    base = loads[-1][1].left if loads and isinstance(loads[-1][1], ast.BinOp) else None
+    folder = _evaluated(base, source, file) if base is not None else None
+    patches: list[Patch] = []
+    if base is not None and folder is not None:
+        code = source.code(base)
+    elif loads and isinstance(loads[-1][1], ast.Constant) and (folder := _folder_of(loads[-1][1].value, file)):
+        code = ""
+    else:
+        folder, (path_name, patches) = file.parent, imported(source, "pathlib", "Path")
+        code = f"{path_name}(__file__).parent"
+    relative = source.literal(Path(os.path.relpath(spec, folder)).as_posix())
+    _, more = imported(source, "azure.ai.ml", "load_component")
+    statement = f"{variable} = load_component({f'{code} / ' if code else ''}{relative})"
+    return variable, [*patches, *more, _appended(source, statement, loads[-1][0] if loads else None)]
+
+
+def _folder_of(path: object, file: Path) -> Path | None:
+    return next((folder for folder in file.parents if (folder / str(path)).is_file()), None)
+
+
+def _registered(source: Source, variable: str, reference: str) -> list[Patch]:
+    code = f"{variable} = {load_code(reference)}"
+    clients = [node for node in source.tree.body if isinstance(node, ast.Assign) and "MLClient" in ast.dump(node.value)]
+    if clients:
+        code = code.replace("ml_client.", f"{root_of(clients[-1].targets[0])}.")
+        return [_appended(source, code, clients[-1])]
+    code = f"ml_client = MLClient.from_config(DefaultAzureCredential()){source.newline}{code}"
+    (_, first), (_, second) = (
+        imported(source, "azure.ai.ml", "MLClient"),
+        imported(source, "azure.identity", "DefaultAzureCredential"),
+    )
+    return [*first, *second, _appended(source, code, None)]
+
+
+def _appended(source: Source, statement: str, after: ast.stmt | None) -> Patch:
+    """Return the patch that adds a statement of the module after another one, by default after the imports."""
+    imports = [each for each in source.tree.body if isinstance(each, (ast.Import, ast.ImportFrom))]
+    last = after or (imports[-1] if imports else None)
+    end = source.block(last)[1] if last is not None else 0
+    return Patch(end, end, f"{'' if after else source.newline}{statement}{source.newline}")
+
+
+def _free(name: str, taken: set[str]) -> str:
+    base = name if name.isidentifier() else "component"
+    return next(each for each in _numbered(base) if each not in taken)
+
+
+def _numbered(base: str) -> Iterator[str]:
+    yield base
+    yield from (f"{base}_{number}" for number in range(2, 1000))
+
+
+def _evaluated(code: ast.expr, source: Source, file: Path) -> Path | None:
+    """Return the path that code such as ``Path(__file__).parent / "a.yaml"`` means; None for other code."""
+    names = {root_of(each.targets[0]): each.value for each in source.tree.body if isinstance(each, ast.Assign)}
+
+    def visit(node: ast.expr, depth: int) -> Path | str | None:
+        match node:
+            case ast.Constant(value=str(text)):
+                return text
+            case ast.Name(id="__file__"):
+                return str(file)
+            case ast.Name(id=name) if name in names and depth < 9:
+                return visit(names[name], depth + 1)
+            case ast.Call(func=ast.Name(id="Path"), args=[inner]):
+                found = visit(inner, depth)
+                return Path(found) if found is not None else None
+            case ast.Call(func=ast.Attribute(value=inner, attr="resolve" | "absolute"), args=[]):
+                return visit(inner, depth)
+            case ast.Attribute(value=inner, attr="parent"):
+                found = visit(inner, depth)
+                return found.parent if isinstance(found, Path) else None
+            case ast.BinOp(left=left, op=ast.Div(), right=right):
+                first, second = visit(left, depth), visit(right, depth)
+                return first / second if isinstance(first, Path) and second is not None else None
+        return None
+
+    found = visit(code, 0)
+    return Path(found).resolve() if found is not None and Path(found).is_absolute() else None
