@@ -1,6 +1,7 @@
 """Nodes that do not run here, folders that stand in for them, and transfers, which are read as steps."""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,9 +9,10 @@ import pytest
 from allranks.contract.templating import render
 from allranks.errors import InputError, Level
 from allranks.plan.graph import StandIn, Step
-from allranks.plan.ports import Output
-from allranks.plan.reader import read_plan
+from allranks.plan.ports import GraphInput, Output
+from allranks.plan.reader import lookup_of, opened, read_plan
 from allranks.plan.reader.settings import with_stand_ins
+from allranks.sdk.session import session
 from pipeline_files import write
 from plan_findings import check
 
@@ -101,6 +103,16 @@ def test_a_wrong_name_or_folder(project: Path, stand_ins: dict[str, str], where:
     with pytest.raises(InputError) as raised:
         read(project, **{"fit": "have/fit", **stand_ins})
     assert [(problem.where, problem.found) for problem in raised.value.problems] == [(where, found)]
+
+
+def test_a_plan_is_drawn_without_what_this_machine_lacks(project: Path) -> None:
+    with session(), opened("pipeline.yml", {}, replace(lookup_of("pipeline.yml", {}, None), draws=True)) as job:
+        plan = job.plan()
+    fit = plan.graph.by_name["fit"]
+    assert isinstance(fit, StandIn)
+    assert (fit.component, fit.inputs[0].value) == ("fit:3", GraphInput("table"))
+    assert [port.name for port in fit.outputs] == ["model", "score"]
+    assert [problem.found for problem in plan.findings] == ["this machine does not have azureml:fit:3"]
 
 
 TRANSFERS = """\

@@ -102,6 +102,8 @@ class AssetLookup:
     problems:   lookups without a result
     components: loaded components, by spec and name
     created:    entities that the pipeline's file creates, by collection and name
+    draws:      whether the plan is only drawn: what this machine lacks is a finding, and a node without its component a
+                stand-in
     """
 
     folder: Path
@@ -113,6 +115,7 @@ class AssetLookup:
     problems: list[Problem] = field(default_factory=list)
     components: dict[tuple[Path | None, str], ComponentRequest] = field(default_factory=dict)
     created: Mapping[tuple[str, str], Any] = field(default_factory=dict)
+    draws: bool = False
 
     @classmethod
     def of(cls, folder: Path, registered: Registered | None) -> AssetLookup:

@@ -98,7 +98,9 @@ def _read(name: str, node: NodeRequest, owner: ComponentRequest | None, context:
         body = _loop_body(name, node, owner, context)
         return None if body is None else LOOP_READERS[node.type](name, node, body, context)
     component = registered_component.component_of(node, context.place(name), context)
-    return None if component is None else STEP_READERS[node.type](name, node, component, context)
+    if component is None:
+        return stand_in.read(name, node, None, context, "") if stand_in.is_drawn(node, context) else None
+    return STEP_READERS[node.type](name, node, component, context)
 
 
 def _loop_body(

@@ -184,7 +184,8 @@ def _with_settings(graph: Graph, context: Context) -> Graph:
 def _without_problems(plan: Plan, context: Context) -> Plan:
     """Return the plan with its warnings, except those that a comment ignores. Raise InputError for other problems."""
     problems = _remaining(context, plan.source)
-    if any(problem.level is not Level.WARNING for problem in problems):
+    accepted = (Level.WARNING, Level.MACHINE) if context.lookup and context.lookup.draws else (Level.WARNING,)
+    if any(problem.level not in accepted for problem in problems):
         raise InputError.of(problems)
     return replace(plan, findings=problems)
 

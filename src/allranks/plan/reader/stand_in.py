@@ -25,6 +25,11 @@ def folder_of(name: str, context: Context) -> Path | None:
     return None
 
 
+def is_drawn(node: NodeRequest, context: Context) -> bool:
+    """Return whether a node becomes a stand-in to be drawn, because this machine does not have its component."""
+    return bool(node.registered) and context.lookup is not None and context.lookup.draws
+
+
 def read(name: str, node: NodeRequest, folder: Path | None, context: Context, what: str) -> StandIn:
     """Return a node that does not run. `complete` sets the paths of its outputs.
 
@@ -37,10 +42,13 @@ def read(name: str, node: NodeRequest, folder: Path | None, context: Context, wh
     if component is not None and folder is None:
         inputs = step_ports.inputs(node, component, place, context)
         step_ports.refuse_unknown(node, component, place, context)
+    elif is_drawn(node, context):
+        inputs = step_ports.undeclared(node, context)
     return StandIn(
         name,
         what,
         "" if folder is None else str(folder),
+        component="" if component is not None else node.registered,
         display_name=str(node.body.get("display_name") or ""),
         inputs=inputs,
         outputs=step_ports.outputs(node, component, context),

@@ -23,6 +23,14 @@ def inputs(node: NodeRequest, component: ComponentRequest, place: StepPlace, con
     return tuple(_input(name, each, given.get(name), place, context) for name, each in component.inputs.items())
 
 
+def undeclared(node: NodeRequest, context: Context) -> tuple[Input, ...]:
+    """Return the inputs that a job sets, for a node whose component is not on this machine."""
+    given = {
+        name: (each, str(each.get("job_input_type") or "")) for name, each in (node.body.get("inputs") or {}).items()
+    }
+    return tuple(Input(name, kind, data_value(each, kind, context)) for name, (each, kind) in given.items())
+
+
 def outputs(node: NodeRequest, component: ComponentRequest | None, context: Context) -> tuple[Output, ...]:
     """Return every output of the node's component; those that the job sets if the component is unknown."""
     given = node.body.get("outputs") or {}

@@ -22,6 +22,7 @@ from allranks_studio.documents.python import Python
 from allranks_studio.documents.reading import Reader, Reading
 from allranks_studio.documents.rewiring import changed_node, node_at
 from allranks_studio.documents.source import Language, Outline
+from allranks_studio.documents.yaml import Yaml
 
 MOST_UNDO = 200
 """Maximum number of changes that can be undone."""
@@ -252,7 +253,7 @@ def language_of(file: Path) -> Language:
     if file.suffix == ".py":
         return Python()
     if file.suffix in (".yml", ".yaml"):
-        return Python()  # until the YAML language is there: read only
+        return Yaml()
     raise InputError(Problem(file.name, "it cannot be edited here", "a pipeline in Python (.py) or YAML (.yml, .yaml)"))
 
 

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -180,7 +181,7 @@ def read(path: Path, text: bytes, loaded: Loaded) -> dict[str, Any]:
 
 def _opened(target: str) -> dict[str, Any]:
     """Read ``FILE[:NAME]``. Raise InputError."""
-    lookup = lookup_of(target, {}, registered.of(Workspace.at(None)))
+    lookup = replace(lookup_of(target, {}, registered.of(Workspace.at(None))), draws=True)
     with opened(target, {}, lookup) as job:
         plan = job.plan(None)
         return {
