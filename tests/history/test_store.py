@@ -129,6 +129,37 @@ def test_curves_come_back_in_order_with_nan_and_infinity(store: Store) -> None:
     assert store.run("aaaa1111").step("a").metrics == {}
 
 
+@pytest.mark.parametrize("others", [0, 30])
+def test_an_even_part_of_long_curves_is_read(store: Store, others: int) -> None:
+    """Also while other runs add many more points."""
+    store.add_run(_record(), "{}")
+    for x in range(2000):
+        store.add_points("aaaa1111", "a", [(name, Point(x, float(x), 0.0)) for name in ("loss", "lr")])
+        store.add_points("bbbb2222", "a", [("other", Point(x, 0.0, 0.0))] * others)
+    assert store.measured_steps("aaaa1111") == ["a"]
+    assert len(store.part_of_curves("aaaa1111", "a", 1 << 20)) == 4000
+    part = store.part_of_curves("aaaa1111", "a", 400)
+    assert 250 < len(part) < 550
+    for name in ("loss", "lr"):
+        steps = [x for metric, x, _, _ in part if metric == name]
+        assert steps == sorted(set(steps))
+        assert steps[0] < 100
+        assert steps[-1] > 1900
+        assert len(steps) > 100
+
+
+def test_the_last_values_are_read_from_where_they_were_read_before(store: Store) -> None:
+    store.add_run(_record(), "{}")
+    store.add_points(
+        "aaaa1111", "a", [("loss", Point(0, 2.0, 0.0)), ("loss", Point(1, 1.0, 0.0)), ("lr", Point(0, 3.0, 0.0))]
+    )
+    values, row = store.last_values("aaaa1111", "a")
+    assert values == {"loss": 1.0, "lr": 3.0}
+    assert store.last_values("aaaa1111", "a", row) == ({}, row)
+    store.add_points("aaaa1111", "a", [("loss", Point(2, math.nan, 0.0))])
+    assert store.last_values("aaaa1111", "a", row)[0] == {"loss": None}
+
+
 def test_a_run_is_found_by_the_beginning_of_its_id(store: Store) -> None:
     store.add_run(_record("aaaa1111", 1.0), dumps(PLAN))
     store.add_run(_record("aabb2222", 2.0), dumps(PLAN))

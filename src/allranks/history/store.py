@@ -29,6 +29,9 @@ _Record = TypeVar("_Record")
 _HERE = r"\u0000workspace/"
 """Replaces the workspace's folder at the beginning of a path in a JSON text. No path has this character."""
 
+_NEIGHBOURS = 64
+"""Rows that are read together, when only a part of them is read."""
+
 
 class Store(Database):
     """An open store."""
@@ -169,15 +172,44 @@ class Store(Database):
             curves.setdefault(metric, []).append(Point(x, float("nan") if value is None else value, time))
         return curves
 
-    def last_values(self, run: str) -> dict[str, dict[str, float]]:
-        """Return the last value of each curve of a run, by step and metric, without its other points."""
-        rows = self.connection.execute(
-            "SELECT node, metric, value, max(rowid) FROM point WHERE run = ? GROUP BY node, metric ORDER BY 4", (run,)
-        )
-        values: dict[str, dict[str, float]] = {}
-        for node, metric, value, _ in rows:
-            values.setdefault(node, {})[metric] = float("nan") if value is None else value
-        return values
+    def measured_steps(self, run: str) -> list[str]:
+        """Return the paths of the steps that have curves."""
+        query = "SELECT path FROM node WHERE run = ?1 AND EXISTS (SELECT 1 FROM point WHERE run = ?1 AND node = path)"
+        return [path for (path,) in self.connection.execute(f"{query} ORDER BY position", (run,))]
+
+    def part_of_curves(self, run: str, step: str, most: int) -> list[tuple[str, int, float | None, float]]:
+        """Return the points of a step as (metric, x, value, time), in the order of addition; None is NaN.
+
+        most: about how many. Of more, an even part is read, so that the time does not depend on their number
+        """
+        columns, where = "SELECT metric, x, value, time FROM point", "WHERE run = ? AND node = ?"
+        ends = ", ".join(f"(SELECT {end}(rowid) FROM point {where})" for end in ("min", "max"))
+        rows = self.connection.execute(f"SELECT {ends}", 2 * (run, step)).fetchone()
+        if None in rows or rows[1] - rows[0] < most:
+            return self.connection.execute(f"{columns} {where} ORDER BY rowid", (run, step)).fetchall()
+        # The points of one moment are neighbours, so neighbours have all metrics. "+" keeps SQLite from the index.
+        found, count = [], max(most // _NEIGHBOURS, 1)
+        query = f"{columns} WHERE rowid >= ? AND rowid < ? AND +run = ? AND +node = ?"
+        for block in range(count):
+            first = rows[0] + block * (rows[1] + 1 - rows[0] - _NEIGHBOURS) // max(count - 1, 1)
+            found += self.connection.execute(query, (first, first + _NEIGHBOURS, run, step)).fetchall()
+        if len(found) > most // 4:
+            return found
+        # Many other runs added points at the same time.
+        (total,) = self.connection.execute(f"SELECT count(*) FROM point {where}", (run, step)).fetchone()
+        query = f"{columns} {where} AND (rowid * 40503 >> 6) % ? = 0 ORDER BY rowid"
+        return self.connection.execute(query, (run, step, total // most + 1)).fetchall()
+
+    def last_values(self, run: str, step: str, after: int = 0) -> tuple[dict[str, float | None], int]:
+        """Return the last value of each metric of a step, None for NaN, and the number of the last row.
+
+        after: such a number, to read only what was added since
+        """
+        query = "SELECT metric, value, rowid FROM point WHERE run = ? AND node = ? AND rowid > ? ORDER BY rowid"
+        values, row = {}, after
+        for metric, value, row in self.connection.execute(query, (run, step, after)):  # noqa: B007  # row is returned
+            values[metric] = value
+        return values, row
 
     def load_usage(self, run: RunRecord) -> None:
         """Load the samples of resource usage into a run's record. Raise DatabaseError if one cannot be read."""

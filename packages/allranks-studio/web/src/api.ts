@@ -127,7 +127,8 @@ export interface Document {
 
 // POST /api/document/edit {folder, path, digest, edits}: 200 Document; 409 Conflict; 422 Refusal. All edits or none.
 // POST /api/document/text {folder, path, digest, text}; /undo and /redo {folder, path, digest}; /positions {..., positions}
-// POST /api/document/new {folder, path, source}: source "" for an empty pipeline, or one of /api/pipelines
+// The answer of /positions is {}; positions that are not sent are those of the layout again.
+// POST /api/document/new {folder, path, source}: source "" for an empty pipeline, or the path of one of /api/pipelines
 // GET /api/document/export?folder=F&path=P&form=python|yaml|request|plan|submit: {text}
 // A `graph` is the path of the nested pipeline that is edited; "" for the file's own.
 export type Edit =
@@ -209,7 +210,7 @@ export interface Run {
   verdict: Verdict | null;
   steps: Step[];
   edges: { from: string; to: string; label: string }[];
-  positions: Record<string, [number, number]>; // by path, within the graph of the step's parent
+  positions: Record<string, [number, number]>; // by path, within the graph of the step's parent; boxes of 200 x 64
   pauses: [number, number][]; // times between two executions
   models: { name: string; version: string }[];
   notes: string[];
@@ -281,11 +282,12 @@ export interface Usage {
   gpu: (number | null)[]; // percent
 }
 
-// GET /api/compare?folder=F&runs=A,B: what differs
+// GET /api/compare?folder=F&runs=A,B: what differs between at most 20 runs
 export interface Comparison {
   runs: string[];
-  inputs: Record<string, (string | null)[]>;
-  metrics: Record<string, (number | null)[]>;
+  inputs: Record<string, (string | null)[]>; // only those that differ
+  metrics: Record<string, (number | null)[]>; // last values: "train/loss" is loss of the step train
+  causes: { step: string; what: string; before: string; after: string }[]; // on which results of the first two depend: packages, variables, layouts
   code: { step: string; file: string; lines: string[] }[]; // unified differences of the first two
 }
 
@@ -318,8 +320,9 @@ export interface Schedule {
   file: string;
   trigger: string;
   enabled: boolean;
-  next: number[];
-  history: { time: number; status: string; run: string }[];
+  next: number[]; // at most 5; empty if it is disabled, or starts when data changes
+  history: { time: number; status: string; reason: string; run: string }[]; // at most 50, the latest first; run: "" if it has not started
+  scheduler: number | null; // the process of the folder's scheduler; null if none is running
 }
 
 // ---------------------------------------------------------------------------------------------- events

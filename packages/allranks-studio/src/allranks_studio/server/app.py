@@ -1,5 +1,6 @@
 """The server: its routes, and its start on a free port of this machine."""
 
+import asyncio
 import contextlib
 import secrets
 import socket
@@ -17,11 +18,13 @@ from starlette.routing import Route
 
 from allranks.errors import InputError, Problem
 from allranks.version import __version__
-from allranks_studio.server import curves, logs, palette, run, runs
+from allranks_studio.server import actions, compare, curves, documents, logs, palette, run, runs, schedules
 from allranks_studio.server.access import Access, Refusal, Session, policy
 from allranks_studio.server.answers import Call, route
+from allranks_studio.server.events import Event
 from allranks_studio.server.folders import Folder
 from allranks_studio.server.hub import Hub
+from allranks_studio.server.last_values import LastValues
 from allranks_studio.server.runs import RunTable
 from allranks_studio.server.store_watch import StoreWatch
 
@@ -38,20 +41,36 @@ class Studio:
 
     def __init__(self, folders: Mapping[str, Folder]) -> None:
         self.folders = folders
-        self.tables: dict[str, RunTable] = {}
         self.palettes = palette.Palettes()
-        self.hub = Hub(lambda: [StoreWatch(folder).look for folder in folders.values()])
+        self.documents = documents.OpenDocuments()
+        looks = self.documents.look
+        self.hub = Hub(lambda: [looks, *(StoreWatch(folder).look for folder in folders.values())])
+        self._last_values = {name: LastValues() for name in folders}
+        self._tables = {name: RunTable() for name in folders}
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def last_values(self, folder: Folder) -> LastValues:
+        return self._last_values[folder.id]
+
+    def table(self, folder: Folder) -> RunTable:
+        return self._tables[folder.id]
+
+    def announce(self, event: Event) -> None:
+        """Add an event, from any thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self.hub.add, event)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        self._loop = asyncio.get_running_loop()
+        yield
+        await self.hub.close()
+        self.documents.close()
 
 
 def make_app(folders: Mapping[str, Folder], session: Session) -> Starlette:
     """Return the application."""
     studio = Studio(folders)
-
-    @contextlib.asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        yield
-        await studio.hub.close()
-
     app = Starlette(
         routes=[
             route("/api/state", _state),
@@ -63,6 +82,20 @@ def make_app(folders: Mapping[str, Folder], session: Session) -> Starlette:
             route("/api/usage", curves.usage),
             route("/api/log", logs.log),
             route("/api/log/search", logs.search),
+            route("/api/compare", compare.compare),
+            route("/api/schedules", schedules.schedules),
+            route("/api/runs/start", actions.start, changes=True),
+            route("/api/runs/cancel", actions.cancel, changes=True),
+            route("/api/runs/resume", actions.resume, changes=True),
+            route("/api/runs/rerun", actions.rerun, changes=True),
+            route("/api/document", documents.document),
+            route("/api/document/edit", documents.edit, changes=True),
+            route("/api/document/text", documents.text, changes=True),
+            route("/api/document/undo", documents.undo, changes=True),
+            route("/api/document/redo", documents.redo, changes=True),
+            route("/api/document/positions", documents.move, changes=True),
+            route("/api/document/new", documents.new, changes=True),
+            route("/api/document/export", documents.export),
             route("/api/palette", palette.palette),
             route("/api/pipelines", palette.pipelines),
             Route("/api/events", studio.hub.stream),
@@ -72,10 +105,10 @@ def make_app(folders: Mapping[str, Folder], session: Session) -> Starlette:
         ],
         middleware=[
             Middleware(Access, session=session),
-            Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5),
+            Middleware(GZipMiddleware, minimum_size=1000, compresslevel=1),
         ],
         exception_handlers={Refusal: _refused, Exception: _bug},
-        lifespan=lifespan,
+        lifespan=studio.lifespan,
     )
     app.state.studio = studio
     return app

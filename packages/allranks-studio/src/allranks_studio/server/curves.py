@@ -1,7 +1,8 @@
 """Curves and resource usage, thinned to what a screen shows."""
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 from allranks.history import curves as history
 from allranks.history import stored
@@ -9,39 +10,47 @@ from allranks.history.store import Store
 from allranks.history.usage import Sample
 from allranks_studio.server.answers import Call, finite
 
+Row: TypeAlias = tuple[str, int, float | None, float]
+"""A point: metric, x, value, time."""
+
 MOST_RUNS = 100
 _BUDGET = 150_000
-"""Maximum points of an answer."""
+"""About the maximum points that are read for an answer."""
 
 
 def curves(call: Call) -> list[dict[str, Any]]:
     """Answer GET /api/curves."""
     folder, runs = call.folder, call.texts("runs", MOST_RUNS)
     width, metric, only = call.whole("width", 300, 8, 4000), call.text("metric", ""), call.text("step", "")
-    found = []
-    if not folder.workspace.database.exists():
-        return []
-    with Store(folder.workspace.database, reads=True) as store:
-        for run in runs:
-            for step in [only] if only else store.last_values(run):
-                for name, points in store.curves(run, step).items():
-                    if metric in ("", name):
-                        found.append((run, step, name, points))
-    width = max(min(width, _BUDGET // (4 * max(len(found), 1))), 4)
-    return [_curve(run, step, name, points, width) for run, step, name, points in found]
+    found: list[dict[str, Any]] = []
+    if folder.workspace.database.exists():
+        with Store(folder.workspace.database, reads=True) as store:
+            for run in runs:
+                steps = [only] if only else store.measured_steps(run)
+                for step in steps:
+                    points = store.part_of_curves(run, step, max(_BUDGET // len(runs) // len(steps), 256))
+                    found += _curves(run, step, points, metric, width)
+    return found
 
 
-def _curve(run: str, step: str, name: str, points: Sequence[Any], width: int) -> dict[str, Any]:
-    visible = history.thin([(at, point.value) for at, point in enumerate(points)], width)
-    shown = [points[int(at)] for at, _ in visible]
-    return {
-        "run": run,
-        "step": step,
-        "metric": name,
-        "x": [point.step for point in shown],
-        "y": [finite(point.value) for point in shown],
-        "time": [round(point.time, 2) for point in shown],
-    }
+def _curves(run: str, step: str, points: Iterable[Row], metric: str, width: int) -> Iterator[dict[str, Any]]:
+    by_metric: dict[str, list[tuple[int, float | None, float]]] = {}
+    for name, x, value, time in points:
+        if metric in ("", name):
+            by_metric.setdefault(name, []).append((x, value, time))
+    for name, rows in by_metric.items():
+        if len(rows) > 4 * width:
+            values = [(at, math.nan if row[1] is None else row[1]) for at, row in enumerate(rows)]
+            rows = [rows[int(at)] for at, _ in history.thin(values, width)]
+        yield {
+            "run": run,
+            "step": step,
+            "metric": name,
+            "family": history.family(name),
+            "x": [x for x, _, _ in rows],
+            "y": [finite(value) for _, value, _ in rows],
+            "time": [time for _, _, time in rows],
+        }
 
 
 def usage(call: Call) -> list[dict[str, Any]]:

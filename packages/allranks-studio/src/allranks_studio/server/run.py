@@ -12,10 +12,11 @@ from allranks.history import formatting, stored
 from allranks.history.nested import walk
 from allranks.history.page.graphs import branches
 from allranks.history.page.items import Item, items_of
-from allranks.history.records import RankRecord, RunRecord, StepRecord
+from allranks.history.records import RankRecord, RunRecord, StepRecord, earlier_attempts, pauses
 from allranks.history.store import Store
 from allranks_studio.server.answers import Call, finite
 from allranks_studio.server.folders import Folder
+from allranks_studio.server.positions import STEP, Positions, laid_out
 
 
 def run(call: Call) -> dict[str, Any]:
@@ -23,9 +24,10 @@ def run(call: Call) -> dict[str, Any]:
     folder = call.folder
     record = stored.run(folder.workspace, call.text("run"), curves=False)
     with Store(folder.workspace.database, reads=True) as store:
-        values = store.last_values(record.id)
+        values = {step.name: call.studio.last_values(folder).read(store, record.id, step) for step in record.steps}
     roots = items_of(record.steps)
     items = list(walk(roots))
+    scopes = [roots, *(item.children for item in items if item.children)]
     parents = {child.place: item for item in items for child in item.children}
     steps = [
         _step(item, parents[item.place].record.name if item.place in parents else "", values.get(item.record.name, {}))
@@ -44,8 +46,9 @@ def run(call: Call) -> dict[str, Any]:
         "outputs": formatting.outputs_of(record),
         "verdict": _verdict(record),
         "steps": steps,
-        "edges": [edge for scope in (roots, *(item.children for item in items)) for edge in _edges(scope)],
-        "positions": {},
+        "edges": [edge for scope in scopes for edge in _edges(scope)],
+        "positions": {name: place for scope in scopes for name, place in _positions(scope).items()},
+        "pauses": pauses(record, time.time()),
         "models": [{"name": each.name, "version": each.version} for step in record.steps for each in step.models],
         "notes": record.notes,
         "page": bool(_page_of(record, folder)),
@@ -65,7 +68,7 @@ def _page_of(record: RunRecord, folder: Folder) -> str:
     return path if record.page and os.path.isfile(path) and folder.owns(path) else ""
 
 
-def _step(item: Item, parent: str, values: Mapping[str, float]) -> dict[str, Any]:
+def _step(item: Item, parent: str, values: Mapping[str, float | None]) -> dict[str, Any]:
     step = item.record
     return {
         "path": step.name,
@@ -77,6 +80,9 @@ def _step(item: Item, parent: str, values: Mapping[str, float]) -> dict[str, Any
         "started": step.started,
         "ended": step.ended,
         "attempts": step.attempt + 1 if step.started else 0,
+        "earlier": [
+            {"status": str(each.status), "started": each.started, "ended": each.ended} for each in earlier_attempts(step)
+        ],
         "layout": item.layout,
         "reused_from": step.reused_from or "",
         "progress": formatting.progress(step),
@@ -101,6 +107,8 @@ def _rank(rank: RankRecord) -> dict[str, Any]:
         "rank": rank.rank,
         "instance": rank.instance_rank,
         "status": str(rank.status),
+        "started": rank.started,
+        "ended": rank.ended,
         "host": rank.hostname,
         "exit": f"ended by {rank.signal}" if rank.signal else end,
         "bytes": size,
@@ -123,6 +131,12 @@ def _verdict(record: RunRecord) -> dict[str, Any] | None:
         "tail": list(verdict.tail),
         "consequences": list(verdict.consequences),
     }
+
+
+def _positions(items: Sequence[Item]) -> Positions:
+    names = {item.record.name for item in items}
+    needs = {item.record.name: [need for need in item.record.needs if need in names] for item in items}
+    return laid_out(needs, STEP)
 
 
 def _edges(items: Sequence[Item]) -> list[dict[str, str]]:

@@ -11,13 +11,14 @@ from allranks.history.curves import buckets, headline
 from allranks.history.formatting import elapsed
 from allranks.history.records import Execution, Point, RunRecord, Status, StepRecord
 from allranks.history.store import Store
-from allranks.secrets import redact
 from allranks_studio.server.answers import Call, finite
 from allranks_studio.server.folders import Folder
 
 MOST_SPARKLINES = 200
 _SPARKLINE = 24
 """Values of a sparkline."""
+_PART = 1500
+"""About the maximum points of a step that are read for a sparkline."""
 _LONGEST = 200
 """Maximum characters of an input in the table."""
 
@@ -30,6 +31,7 @@ class _Row(NamedTuple):
     seconds: float | None
     metrics: Mapping[str, float | None]
     inputs: Mapping[str, str]
+    job: str
 
 
 class RunTable:
@@ -37,6 +39,8 @@ class RunTable:
 
     def __init__(self) -> None:
         self._rows: dict[str, tuple[int, _Row]] = {}
+        self.jobs: dict[str, str] = {}
+        """The ids of runs by the names of their jobs, as of the last reading."""
 
     def columns(self, folder: Folder) -> dict[str, Any]:
         """Return the columns of api.ts's Runs. A run whose record is damaged is left out."""
@@ -49,6 +53,7 @@ class RunTable:
                     if row is not None:
                         rows[identity] = hash(text), _with_true_state(row, identity, store, folder)
         self._rows = rows
+        self.jobs = {row.job: identity for identity, (_, row) in rows.items()}
         found = {identity: row for identity, (_, row) in rows.items()}
         columns = {name: [getattr(row, name) for row in found.values()] for name in _Row._fields[:5]}
         tables = {
@@ -79,6 +84,7 @@ def _row(identity: str, text: str) -> _Row | None:
             elapsed(run, run.created) if run.status.ended else None,
             {name: finite(value) for name, value in record.get("results", {}).items()},
             {name: str(value)[:_LONGEST] for name, value in record["inputs"].items()},
+            record.get("job_name", ""),
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -100,7 +106,7 @@ def _with_true_state(row: _Row, identity: str, store: Store, folder: Folder) -> 
 
 def runs(call: Call) -> dict[str, Any]:
     """Answer GET /api/runs."""
-    return call.studio.tables.setdefault(call.folder.id, RunTable()).columns(call.folder)
+    return call.studio.table(call.folder).columns(call.folder)
 
 
 def sparklines(call: Call) -> dict[str, Any]:
@@ -111,20 +117,16 @@ def sparklines(call: Call) -> dict[str, Any]:
         return {}
     with Store(folder.workspace.database, reads=True) as store:
         for run in names:
-            last = store.last_values(run)
-            steps = [_step(name, values) for name, values in last.items()]
+            steps = [_step(store, run, name) for name in store.measured_steps(run)]
             for step, metric, _ in headline([step for step in steps if not step.is_trial], 1):
-                values = [finite(value) for value in buckets(store.curves(run, step.name)[metric], _SPARKLINE)]
+                values = [finite(value) for value in buckets(step.metrics[metric], _SPARKLINE)]
                 found[run] = {"metric": metric, "values": [value for value in values if value is not None]}
     return found
 
 
-def _step(name: str, values: Mapping[str, float]) -> StepRecord:
+def _step(store: Store, run: str, name: str) -> StepRecord:
+    """Return a step with a part of its curves."""
     step = StepRecord(name, name, "", "none", 1, 1)
-    step.metrics = {metric: [Point(0, value, 0.0)] for metric, value in values.items()}
+    for metric, x, value, moment in store.part_of_curves(run, name, _PART):
+        step.metrics.setdefault(metric, []).append(Point(x, float("nan") if value is None else value, moment))
     return step
-
-
-def shown_texts(values: Mapping[str, str]) -> dict[str, str]:
-    """Return texts of a record without secrets."""
-    return {name: redact(value) for name, value in values.items()}

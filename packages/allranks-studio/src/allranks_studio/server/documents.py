@@ -1,0 +1,180 @@
+"""The pipelines that are edited: their files are opened once, whatever number of pages shows them."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from allranks.catalog import shipped_folder
+from allranks.errors import InputError, Problem
+from allranks_studio.documents.codec import edits_from
+from allranks_studio.documents.document import Conflict, Document, Refused
+from allranks_studio.documents.reading import Reader
+from allranks_studio.server import positions
+from allranks_studio.server.answers import Answer, Call
+from allranks_studio.server.events import Event
+from allranks_studio.server.folders import Folder
+
+MOST = 50
+"""Maximum documents that are open. The one that was used least recently is closed; its file has all edits."""
+_EMPTY = '''"""A new pipeline."""
+
+from azure.ai.ml.dsl import pipeline
+
+
+@pipeline(name="{name}", display_name="{title}")
+def {name}():
+    return {{}}
+'''
+FORMS = ("python", "yaml", "request", "plan", "submit")
+
+
+class OpenDocuments:
+    """The open documents, by folder and path."""
+
+    def __init__(self) -> None:
+        self.reader = Reader()
+        self._lock = threading.Lock()
+        self._documents: dict[tuple[str, str], tuple[threading.RLock, list[Document]]] = {}
+
+    @contextmanager
+    def use(self, folder: Folder, path: str) -> Iterator[Document]:
+        """Yield a document that no other thread uses meanwhile. Raise InputError or OSError if it cannot be opened."""
+        folder.file(path)
+        with self._lock:
+            entry = self._documents.pop((folder.id, path), None) or (threading.RLock(), [])
+            self._documents[folder.id, path] = entry
+            while len(self._documents) > MOST:
+                del self._documents[next(iter(self._documents))]
+        with entry[0]:
+            if not entry[1]:
+                try:
+                    entry[1].append(Document.open(folder.path, path, self.reader))
+                except BaseException:
+                    with self._lock:
+                        self._documents.pop((folder.id, path), None)
+                    raise
+            yield entry[1][0]
+
+    def look(self) -> list[Event]:
+        """Return the documents whose files other programs have changed since the last look."""
+        with self._lock:
+            entries = [(place, entry) for place, entry in self._documents.items() if entry[1]]
+        found: list[Event] = []
+        for (folder, path), (lock, documents) in entries:
+            if lock.acquire(blocking=False):  # an edit that is being made refreshes the document itself
+                try:
+                    if documents[0].refresh():
+                        found.append(
+                            {"kind": "document", "folder": folder, "path": path, "digest": documents[0].digest}
+                        )
+                except (OSError, InputError):
+                    pass  # it was removed; the next request for it says so
+                finally:
+                    lock.release()
+        return found
+
+    def close(self) -> None:
+        self.reader.close()
+
+
+def _state(folder: Folder, document: Document) -> dict[str, Any]:
+    state = document.state()
+    places, moved = positions.of_document(state["graph"]), positions.saved(folder, document.path)
+    places |= {name: place for name, place in moved.items() if name in places}
+    return {**state, "folder": folder.id, "positions": places}
+
+
+def document(call: Call) -> dict[str, Any]:
+    """Answer GET /api/document."""
+    with call.studio.documents.use(call.folder, call.text("path")) as found:
+        found.refresh()
+        return _state(call.folder, found)
+
+
+def _change(call: Call, change: Callable[[Document, str], None]) -> dict[str, Any]:
+    """Return the document after a change. Raise Answer with Conflict or Refusal."""
+    with call.studio.documents.use(call.folder, call.text("path")) as found:
+        try:
+            change(found, call.text("digest"))
+        except Conflict as error:
+            message = str(error) or "the file was changed meanwhile"
+            raise Answer(409, {"message": message, "document": _state(call.folder, found)}) from None
+        except Refused as error:
+            raise Answer(422, {"problems": error.problems, "difference": error.difference}) from None
+        state = _state(call.folder, found)
+    call.studio.announce({"kind": "document", "folder": call.folder.id, "path": found.path, "digest": found.digest})
+    return state
+
+
+def edit(call: Call) -> dict[str, Any]:
+    """Answer POST /api/document/edit."""
+    edits = edits_from(call.values.get("edits"))
+    return _change(call, lambda found, digest: found.edit(digest, edits))
+
+
+def text(call: Call) -> dict[str, Any]:
+    """Answer POST /api/document/text."""
+    written = call.text("text")
+    return _change(call, lambda found, digest: found.write(digest, written))
+
+
+def undo(call: Call) -> dict[str, Any]:
+    """Answer POST /api/document/undo."""
+    return _change(call, lambda found, digest: found.undo(digest))
+
+
+def redo(call: Call) -> dict[str, Any]:
+    """Answer POST /api/document/redo."""
+    return _change(call, lambda found, digest: found.redo(digest))
+
+
+def move(call: Call) -> dict[str, Any]:
+    """Answer POST /api/document/positions."""
+    call.folder.file(call.text("path"))
+    moved = call.values.get("positions")
+    if not isinstance(moved, dict):
+        raise InputError(Problem("parameter positions", "it is not an object", "[x, y] by path"))
+    positions.save(call.folder, call.text("path"), moved)
+    return {}
+
+
+def new(call: Call) -> dict[str, Any]:
+    """Answer POST /api/document/new: a new file, empty or a copy of a pipeline of the library or the project."""
+    folder, path, source = call.folder, call.text("path"), call.text("source", "")
+    file = folder.file(path)
+    name = file.stem.lower()
+    if not source and not (file.suffix == ".py" and name.isidentifier()):
+        raise InputError(Problem(path, "it is not a name of a module", "such as pipelines/training.py"))
+    content = _EMPTY.format(name=name, title=name.replace("_", " ").capitalize()).encode()
+    if source:
+        content = _source(folder, source, file.suffix).read_bytes()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with open(file, "xb") as out:
+            out.write(content)
+    except FileExistsError:
+        raise InputError(Problem(path, "it exists", "the name of a new file", "choose another name")) from None
+    with call.studio.documents.use(folder, path) as found:
+        return _state(folder, found)
+
+
+def _source(folder: Folder, source: str, suffix: str) -> Path:
+    """Return the file of a pipeline of the library, or of the project."""
+    shipped = shipped_folder() / "pipelines"
+    file = (shipped / source).resolve() if "\0" not in source else shipped
+    if not (file.is_relative_to(shipped.resolve()) and file.is_file()):
+        file = folder.file(source)
+    if file.suffix != suffix:
+        raise InputError(Problem(source, f"it is a {file.suffix} file", f"a {suffix} file"))
+    return file
+
+
+def export(call: Call) -> dict[str, str]:
+    """Answer GET /api/document/export."""
+    form = call.text("form")
+    if form not in FORMS:
+        raise InputError(Problem("parameter form", form[:40], f"one of {', '.join(FORMS)}"))
+    with call.studio.documents.use(call.folder, call.text("path")) as found:
+        return {"text": found.export(form)}

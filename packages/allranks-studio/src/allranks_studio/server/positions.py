@@ -1,0 +1,122 @@
+"""Where nodes are on the canvas: where the user has moved them, or where a layout in layers places them.
+
+Positions are the upper left corners of nodes. Each graph has an origin of its own and runs from left to right.
+"""
+
+import contextlib
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from allranks.errors import InputError, Problem
+from allranks.history.layers import Layers
+from allranks.workspace import write_file
+from allranks_studio.server.folders import Folder
+
+Positions = dict[str, tuple[float, float]]
+Needs = Mapping[str, Sequence[str]]
+
+CARD = (240, 130)
+"""The size of a node in the designer."""
+STEP = (200, 64)
+"""The size of a step of a run."""
+_GAP = (70, 30)
+FILE = "studio.json"
+_MOST_DOCUMENTS = 200
+_MOST_NODES = 5000
+
+
+def laid_out(needs: Needs, box: tuple[int, int]) -> Positions:
+    """Return the position of each node by name. needs: the nodes that each one depends on, in any order
+
+    Nodes without edges are below the others, in rows.
+    """
+    joined = {source for sources in needs.values() for source in sources}
+    single = [name for name, sources in needs.items() if not sources and name not in joined]
+    layers = Layers(_in_order({name: sources for name, sources in needs.items() if name not in set(single)}))
+    layers.arrange(*box, _GAP[0])
+    _, lowest, highest = layers.extent
+    found = {
+        vertex.name: (round(vertex.along - box[0] / 2), round(vertex.across - box[1] / 2 - lowest))
+        for vertex in layers.vertices
+    }
+    below, columns = round(highest - lowest + _GAP[1]) if found else 0, max(layers.depth, math.isqrt(len(single)), 1)
+    for at, name in enumerate(single):
+        found[name] = (at % columns * (box[0] + _GAP[0]), below + at // columns * (box[1] + _GAP[1]))
+    return {name: found[name] for name in needs}
+
+
+def _in_order(needs: Needs) -> dict[str, list[str]]:
+    """Return the nodes, each after those that it needs, and otherwise in their order. Cycles lose an edge."""
+    found: dict[str, list[str]] = {}
+    begun: set[str] = set()
+    for first in needs:
+        stack = [first]
+        while stack:
+            name = stack[-1]
+            waiting = [each for each in needs[name] if each in needs and each not in begun] if name not in found else []
+            begun.add(name)
+            if waiting:
+                stack.append(waiting[0])
+            else:
+                stack.pop()
+                found.setdefault(name, [each for each in needs[name] if each in found])
+    return found
+
+
+def of_document(graph: Mapping[str, Any] | None) -> Positions:
+    """Return the positions of the nodes of a graph, as api.ts has it, and of those of its nested graphs, by path."""
+    if graph is None:
+        return {}
+    paths = {node["name"]: node["path"] for node in graph["nodes"]}
+    needs = {node["name"]: _sources(node) for node in graph["nodes"]}
+    found = {paths[name]: place for name, place in laid_out(needs, CARD).items()}
+    for node in graph["nodes"]:
+        found |= of_document(node["graph"])
+    return found
+
+
+def _sources(node: Mapping[str, Any]) -> list[str]:
+    values = [port["value"] for port in node["inputs"] if port["value"]]
+    return list(dict.fromkeys([*(each["node"] for each in values if each["kind"] == "output"), *node["after"]]))
+
+
+def saved(folder: Folder, path: str) -> Positions:
+    """Return where the user has moved nodes of a document."""
+    places = _read(folder.workspace.root / FILE).get(path, {})
+    return {name: (place[0], place[1]) for name, place in places.items()}
+
+
+def save(folder: Folder, path: str, positions: Mapping[str, Any]) -> None:
+    """Save where nodes of a document are; nodes that are not named are where the layout places them.
+
+    Raise InputError for values that are not positions, and OSError if they cannot be saved.
+    """
+    if len(positions) > _MOST_NODES or not all(map(_is_place, positions.values())):
+        expected = f"at most {_MOST_NODES} nodes, each with [x, y]"
+        raise InputError(Problem("parameter positions", "it has other values", expected))
+    file = folder.workspace.root / FILE
+    documents = {name: places for name, places in _read(file).items() if name != path}
+    if positions:
+        documents[path] = {name: [round(x), round(y)] for name, (x, y) in positions.items()}
+    folder.workspace.make()
+    kept = list(documents.items())[-_MOST_DOCUMENTS:]  # the last ones that were changed
+    write_file(file, json.dumps({"positions": dict(kept)}), 0o600)
+
+
+def _read(file: Path) -> dict[str, dict[str, Any]]:
+    """Return the positions by document; nothing if the file is damaged."""
+    found: dict[str, dict[str, Any]] = {}
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        if os.path.isfile(file):
+            for path, places in json.loads(file.read_text(encoding="utf-8"))["positions"].items():
+                found[path] = {name: place for name, place in places.items() if _is_place(place)}
+    return found
+
+
+def _is_place(value: Any) -> bool:
+    numbers = isinstance(value, (list, tuple)) and len(value) == 2 and all(type(each) in (int, float) for each in value)
+    return numbers and all(abs(each) < 1e6 for each in value)
