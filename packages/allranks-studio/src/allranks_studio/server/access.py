@@ -6,10 +6,10 @@ the same for everybody: the files of the front end.
 
 import hmac
 import json
+import logging
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 LARGEST_BODY = 4 << 20
 """Maximum bytes of the body of a request."""
 
+_LOG = logging.getLogger(__name__)
 _EVERYWHERE = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
@@ -51,11 +52,11 @@ class Session:
 
     def has_key(self, cookies: str) -> bool:
         """Return whether the header with the cookies of a request has this session's."""
-        try:
-            found = SimpleCookie(cookies).get(self.cookie)
-        except CookieError:
-            return False
-        return found is not None and hmac.compare_digest(found.value.encode(), self.key.encode())
+        # Cookies of other servers on this host may be of any form.
+        parts = (part.strip().partition("=") for part in cookies.split(";"))
+        return any(
+            hmac.compare_digest(key.encode(), self.key.encode()) for name, _, key in parts if name == self.cookie
+        )
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,12 @@ class Access:
             await self._app(scope, receive, send)
             return
 
+        started = False
+
         async def send_with_headers(message: Message) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
+                started = True
                 own = {name for name, _ in message["headers"]}
                 added = _EVERYWHERE | ({} if b"cache-control" in own else {"cache-control": "no-store"})
                 added |= {} if b"content-security-policy" in own else {"content-security-policy": policy()}
@@ -89,7 +94,7 @@ class Access:
 
         try:
             headers = _headers(scope)
-            self._check_origin(scope["method"], headers)
+            self._check_origin(scope, headers)
             if scope["path"] == "/" and (token := _token(scope["query_string"])):
                 await self._exchange(token, headers, send_with_headers)
                 return
@@ -102,9 +107,16 @@ class Access:
             await self._app(scope, receive, send_with_headers)
         except Refusal as refusal:
             await _answer(send_with_headers, refusal)
+        except Exception as error:
+            _LOG.exception("%s", scope["path"])
+            if started:
+                raise
+            found, fix = f"an error of the studio: {type(error).__name__}", "report it; the terminal shows the details"
+            await _answer(send_with_headers, Refusal(500, found, fix))
 
-    def _check_origin(self, method: str, headers: dict[str, str]) -> None:
+    def _check_origin(self, scope: Scope, headers: dict[str, str]) -> None:
         """Raise Refusal for a request to another host, which may lead here by its DNS, or from another site."""
+        method = scope["method"]
         own = {f"{host}:{self._session.port}" for host in ("127.0.0.1", "localhost")}
         host = headers.get("host", "")
         if host not in own:
@@ -114,7 +126,7 @@ class Access:
         # Another port of this host is the same site, but may belong to another user.
         if method == "POST" and headers.get("origin") != f"http://{host}":
             raise Refusal(403, "the request comes from another site")
-        is_page = headers.get("sec-fetch-mode") == "navigate" and method == "GET"
+        is_page = headers.get("sec-fetch-mode") == "navigate" and not scope["path"].startswith("/api")
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and not is_page:
             raise Refusal(403, "the request comes from another site")
 

@@ -52,7 +52,7 @@ class Call:
     def text(self, name: str, default: str | None = None) -> str:
         """Return a text. Raise InputError if it is missing and has no default, or if it is not a text."""
         value = self.values.get(name, default)
-        if not isinstance(value, str):
+        if not isinstance(value, str) or "\0" in value or value.encode("utf-8", "replace").decode() != value:
             raise self._wrong(name, "a text")
         return value
 
@@ -81,7 +81,7 @@ class Call:
         return value
 
     def _wrong(self, name: str, expected: str) -> InputError:
-        return InputError(Problem(f"parameter {name}", repr(self.values.get(name))[:80], expected))
+        return InputError(Problem(f"parameter {name}", ascii(self.values.get(name))[:80], expected))
 
 
 def route(path: str, function: Callable[[Call], Any], *, changes: bool = False) -> Route:

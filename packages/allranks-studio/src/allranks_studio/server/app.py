@@ -10,6 +10,7 @@ from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
@@ -19,7 +20,7 @@ from starlette.routing import Route
 from allranks.errors import InputError, Problem
 from allranks.version import __version__
 from allranks_studio.server import actions, compare, curves, documents, logs, palette, run, runs, schedules
-from allranks_studio.server.access import Access, Refusal, Session, policy
+from allranks_studio.server.access import Access, Session, policy
 from allranks_studio.server.answers import Call, route
 from allranks_studio.server.events import Event
 from allranks_studio.server.folders import Folder
@@ -107,7 +108,7 @@ def make_app(folders: Mapping[str, Folder], session: Session) -> Starlette:
             Middleware(Access, session=session),
             Middleware(GZipMiddleware, minimum_size=1000, compresslevel=1),
         ],
-        exception_handlers={Refusal: _refused, Exception: _bug},
+        exception_handlers={HTTPException: _refused},
         lifespan=studio.lifespan,
     )
     app.state.studio = studio
@@ -132,10 +133,28 @@ def serve(folders: Mapping[str, Folder], port: int, browser: Any) -> None:
     report(session.token)
     if browser is not None:
         browser(address + session.token)
-    config = uvicorn.Config(
-        make_app(folders, session), log_level="warning", server_header=False, timeout_graceful_shutdown=1, ws="none"
-    )
-    uvicorn.Server(config).run(sockets=[listener])
+    Server(make_app(folders, session)).run(sockets=[listener])
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server of the application. It ends the streams of events before it waits for connections."""
+
+    def __init__(self, app: Starlette) -> None:
+        self._studio: Studio = app.state.studio
+        super().__init__(
+            uvicorn.Config(
+                app,
+                log_level="critical",
+                server_header=False,
+                proxy_headers=False,
+                ws="none",
+                timeout_graceful_shutdown=1,
+            )
+        )
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await self._studio.hub.close()
+        await super().shutdown(sockets)
 
 
 def _state(call: Call) -> dict[str, Any]:
@@ -169,10 +188,5 @@ async def _no_route(request: Request) -> Response:
 
 
 async def _refused(_: Request, error: Exception) -> Response:
-    assert isinstance(error, Refusal)
-    return JSONResponse({"message": error.message, "fix": error.fix}, error.status)
-
-
-async def _bug(_: Request, error: Exception) -> Response:
-    message = f"an error of the studio: {type(error).__name__}"
-    return JSONResponse({"message": message, "fix": "report it; the terminal shows the details"}, 500)
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"message": error.detail, "fix": ""}, error.status_code)

@@ -4,7 +4,7 @@ import asyncio
 import json
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 Event = Mapping[str, Any]
@@ -30,8 +30,14 @@ class Events:
         self._start = secrets.token_hex(4)
         """Distinguishes ids of this server from those of an earlier one."""
         self._added = asyncio.Event()
+        self._closed = False
 
-    def add(self, events: Iterable[Event]) -> None:
+    def close(self) -> None:
+        """End every reader."""
+        self._closed = True
+        self._added.set()
+
+    def add(self, events: Sequence[Event]) -> None:
         for event in events:
             text = json.dumps(event, ensure_ascii=True, separators=(",", ":"))
             text = text if len(text) <= _LARGEST_EVENT else '{"kind":"reset"}'
@@ -40,8 +46,9 @@ class Events:
             self._last += 1
         while len(self._texts) > MOST or self._bytes > _LARGEST:
             self._bytes -= len(self._texts.popleft())
-        self._added.set()
-        self._added = asyncio.Event()
+        if events:
+            self._added.set()
+            self._added = asyncio.Event()
 
     def forget(self) -> None:
         """Remove all events: nobody has followed for a while, so the next readers read everything again."""
@@ -56,7 +63,7 @@ class Events:
         place = self._last
         if last:
             place = int(number) if start == self._start and number.isdecimal() and len(number) < 20 else -1
-        while True:
+        while not self._closed:
             added, oldest = self._added, self._last - len(self._texts)
             if not oldest <= place <= self._last:
                 yield self._text(self._last, '{"kind":"reset"}')

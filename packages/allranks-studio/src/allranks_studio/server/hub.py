@@ -1,8 +1,8 @@
 """The one place that watches the folders, while a browser follows, and passes changes to the stream of events."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
@@ -10,6 +10,7 @@ from starlette.responses import StreamingResponse
 from allranks_studio.server.access import Refusal
 from allranks_studio.server.events import Event, Events
 
+_LOG = logging.getLogger(__name__)
 LOOK = 0.1
 """Seconds between two looks: no curve has more than 10 events a second."""
 _REST = 10.0
@@ -28,53 +29,67 @@ class Hub:
         self._events = Events()
         self._streams = 0
         self._watching: asyncio.Task[None] | None = None
-        self._started: asyncio.Future[None] | None = None
+        self._started = asyncio.Event()
 
-    def add(self, *events: Event) -> None:
-        """Add events that did not come from watching. Call it on the event loop."""
+    def add(self, event: Event) -> None:
+        """Add an event that did not come from watching. Call it on the event loop."""
         if self._watching is not None:
-            self._events.add(events)
+            self._events.add([event])
 
     async def stream(self, request: Request) -> StreamingResponse:
         """Answer GET /api/events."""
         if self._streams >= MOST_STREAMS:
             raise Refusal(503, f"{MOST_STREAMS} pages follow the runs already", "close some of them")
-        self._streams += 1
         last = request.headers.get("last-event-id", "")
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(self._follow(last), media_type="text/event-stream", headers=headers)
 
+    async def close(self) -> None:
+        """End all streams."""
+        self._events.close()
+        if self._watching is not None:
+            self._watching.cancel()
+
     async def _follow(self, last: str) -> AsyncIterator[str]:
+        self._streams += 1
         try:
             if self._watching is None:
-                self._started = asyncio.get_running_loop().create_future()
-                self._watching = asyncio.create_task(self._watch(self._started))
-            if self._started is not None:
-                await self._started  # what is read from now on is not older than the first event
+                self._watching = asyncio.create_task(self._watch())
+            await self._started.wait()  # what is read from now on is not older than the first event
             async for text in self._events.follow(last):
                 yield text
         finally:
             self._streams -= 1
 
-    async def _watch(self, started: "asyncio.Future[None]") -> None:
-        loop, rested = asyncio.get_running_loop(), 0.0
-        with ThreadPoolExecutor(1, "studio-watch") as thread:
+    async def _watch(self) -> None:
+        """Watch until nobody has followed for a while. Each look has its own pace."""
+        looks = list(self._make())
+        try:
+            await asyncio.gather(*map(self._look, looks))
+            self._started.set()
+            tasks = [asyncio.create_task(self._repeat(look)) for look in looks]
             try:
-                looks = list(self._make())
+                rested = 0.0
                 while rested < _REST:
-                    found = await loop.run_in_executor(thread, lambda: [each for look in looks for each in look()])
-                    if found:
-                        self._events.add(found)
-                    if not started.done():
-                        started.set_result(None)
-                    await asyncio.sleep(LOOK)
-                    rested = 0.0 if self._streams else rested + LOOK
+                    await asyncio.sleep(_REST / 10)
+                    rested = 0.0 if self._streams else rested + _REST / 10
             finally:
-                self._events.forget()
-                self._watching = self._started = None
-                if not started.done():
-                    started.set_result(None)
+                for task in tasks:
+                    task.cancel()
+        finally:
+            self._started.set()
+            self._events.forget()
+            self._watching, self._started = None, asyncio.Event()
 
-    async def close(self) -> None:
-        if self._watching is not None:
-            self._watching.cancel()
+    async def _repeat(self, look: Look) -> None:
+        while True:
+            await asyncio.sleep(LOOK)
+            await self._look(look)
+
+    async def _look(self, look: Look) -> None:
+        try:
+            found = await asyncio.to_thread(look)
+        except Exception:
+            _LOG.exception("a look failed")  # the next one may succeed
+        else:
+            self._events.add(found)

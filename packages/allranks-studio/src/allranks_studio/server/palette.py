@@ -1,10 +1,7 @@
 """The components that the designer offers, and the pipelines of a folder and of the library."""
 
-import json
 import os
 import re
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,12 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from allranks.catalog import shipped_folder
-from allranks.errors import InputError, Problem
+from allranks_studio.server import folder_process
 from allranks_studio.server.answers import Call
-from allranks_studio.server.folders import Folder
-
-PATIENCE = 120.0
-"""Seconds in which the specs of all components must have been loaded."""
 
 _LEFT_OUT = {"components", "environments", "node_modules", "__pycache__", "build", "dist", "site-packages"}
 _DEEPEST = 4
@@ -43,7 +36,7 @@ def palette(call: Call) -> list[dict[str, Any]]:
         state = sorted(_specs(folder.path))
         before, items = palettes.items.get(folder.id, (None, []))
         if state != before:
-            items = _load(folder)
+            items = list(folder_process.read(folder.path, "palette"))
             palettes.items[folder.id] = state, items
     return items
 
@@ -54,22 +47,6 @@ def _specs(root: Path) -> Iterator[tuple[str, int]]:
         for name in names:
             if name in ("component.yaml", "component.yml", "variants.yaml", "allranks.yaml", "allranks.yml"):
                 yield os.path.join(path, name), os.stat(os.path.join(path, name)).st_mtime_ns
-
-
-def _load(folder: Folder) -> list[dict[str, Any]]:
-    """Return the items of a folder. A process loads the specs: azure-ai-ml changes the state of its process."""
-    command = [sys.executable, "-P", "-m", "allranks_studio.server.palette_process"]
-    try:
-        done = subprocess.run(
-            command, cwd=folder.path, capture_output=True, encoding="utf-8", timeout=PATIENCE, stdin=subprocess.DEVNULL
-        )
-    except subprocess.TimeoutExpired:
-        found = f"its components were not loaded within {PATIENCE:g} s"
-        raise InputError(Problem(str(folder.path), found)) from None
-    if done.returncode:
-        last = "\n".join(done.stderr.splitlines()[-3:])
-        raise InputError(Problem(str(folder.path), f"its components cannot be loaded: {last}"))
-    return list(json.loads(done.stdout))
 
 
 def pipelines(call: Call) -> list[dict[str, str]]:

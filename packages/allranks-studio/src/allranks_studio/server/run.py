@@ -81,7 +81,8 @@ def _step(item: Item, parent: str, values: Mapping[str, float | None]) -> dict[s
         "ended": step.ended,
         "attempts": step.attempt + 1 if step.started else 0,
         "earlier": [
-            {"status": str(each.status), "started": each.started, "ended": each.ended} for each in earlier_attempts(step)
+            {"status": str(each.status), "started": each.started, "ended": each.ended}
+            for each in earlier_attempts(step)
         ],
         "layout": item.layout,
         "reused_from": step.reused_from or "",
