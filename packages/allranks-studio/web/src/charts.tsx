@@ -2,7 +2,7 @@
 import { memo, useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import { duration, number } from "./format";
-import { createSavedStore, useStore } from "./store";
+import { createSavedStore, createStore, useStore } from "./store";
 
 export interface Series {
   label: string;
@@ -12,6 +12,9 @@ export interface Series {
   time: number[];
   start: number; // the time that counts as 0
 }
+
+// The label of the curve under the pointer: a run has the same one in all charts.
+const highlight = createStore("");
 
 export const options = createSavedStore("studio.curves", { x: "step", smoothing: 0, log: false });
 
@@ -55,7 +58,8 @@ export function Controls() {
 export const Chart = memo(function Chart({ title, note, series }: { title: string; note: string; series: Series[] }) {
   const figure = useRef<HTMLElement>(null);
   const [isVisible, setIsVisible] = useState(false);
-  const [highlighted, setHighlighted] = useState(-1);
+  const label = useStore(highlight);
+  const highlighted = label ? series.findIndex((each) => each.label === label) : -1;
   useEffect(() => {
     if (!figure.current) return;
     const observer = new IntersectionObserver((entries) => {
@@ -73,8 +77,8 @@ export const Chart = memo(function Chart({ title, note, series }: { title: strin
             <li
               key={each.label}
               className={index === highlighted ? "on" : undefined}
-              onMouseEnter={() => setHighlighted(index)}
-              onMouseLeave={() => setHighlighted(-1)}
+              onMouseEnter={() => highlight.set(each.label)}
+              onMouseLeave={() => highlight.set("")}
             >
               <Sample color={each.color} /> {each.label} <b>{number(each.y.findLast((value) => value !== null))}</b>
             </li>
@@ -83,7 +87,7 @@ export const Chart = memo(function Chart({ title, note, series }: { title: strin
         </ul>
       </figcaption>
       {isVisible ? (
-        <Plot title={title} series={series} highlighted={highlighted} onHighlight={setHighlighted} />
+        <Plot title={title} series={series} highlighted={highlighted} />
       ) : (
         <div style={{ height: HEIGHT }} />
       )}
@@ -104,10 +108,9 @@ interface PlotProperties {
   title: string;
   series: Series[];
   highlighted: number;
-  onHighlight: (index: number) => void;
 }
 
-function Plot({ title, series, highlighted, onHighlight }: PlotProperties) {
+function Plot({ title, series, highlighted }: PlotProperties) {
   const { x, smoothing, log } = useStore(options);
   const place = useRef<HTMLDivElement>(null);
   const tip = useRef<HTMLDivElement>(null);
@@ -129,7 +132,7 @@ function Plot({ title, series, highlighted, onHighlight }: PlotProperties) {
     made.hooks.setSeries = [
       (_, index) => {
         focused = index === null ? -1 : index - 1;
-        onHighlight(focused);
+        highlight.set(current.current[focused]?.label ?? "");
       },
     ];
     made.hooks.setCursor = [(chart) => describe(chart, current.current, focused, x === "time", tip.current)];

@@ -1,5 +1,5 @@
 // Pieces that all views share. style.css has their looks.
-import { type ReactNode, useEffect, useRef, useSyncExternalStore } from "react";
+import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import type { Status } from "./api";
 import { ServerError } from "./server";
 import { createStore, useStore } from "./store";
@@ -39,6 +39,17 @@ export function useMedia(query: string): boolean {
     },
     () => list.matches,
   );
+}
+
+// The time in seconds, which goes on every second while it is needed.
+export function useNow(isTicking: boolean): number {
+  const [now, setNow] = useState(() => Date.now() / 1000);
+  useEffect(() => {
+    if (!isTicking) return;
+    const timer = setInterval(() => setNow(Date.now() / 1000), 1000);
+    return () => clearInterval(timer);
+  }, [isTicking]);
+  return now;
 }
 
 // Text of a program without control characters and reordering marks, which would change what stands around it.

@@ -31,14 +31,15 @@ export default function Curves({ folder, run, step }: { folder: Folder; run: str
   );
 }
 
+// Return the charts of the families of each step; the trials of a sweep and the iterations of a loop share theirs.
 function chartsOf(curves: Curve[], hasSteps: boolean): { title: string; note: string; series: Series[] }[] {
   const charts = new Map<string, { title: string; note: string; series: Series[] }>();
-  for (const curve of curves) {
-    const key = `${curve.step}\n${curve.family}`;
-    const chart = charts.get(key) ?? { title: curve.family, note: hasSteps ? curve.step : "", series: [] };
-    const { metric, x, y, time } = curve;
-    chart.series.push({ label: metric, color: chart.series.length, x, y, time, start: time[0] ?? 0 });
-    charts.set(key, chart);
+  for (const { step, family, metric, x, y, time } of curves) {
+    const shared = hasSteps ? step.replace(/\[\d+\]/g, "[…]") : step;
+    const label = shared === step ? metric : `${metric} ${step.match(/\[\d+\]/g)?.join("")}`;
+    const chart = charts.get(`${shared}\n${family}`) ?? { title: family, note: hasSteps ? shared : "", series: [] };
+    chart.series.push({ label, color: chart.series.length, x, y, time, start: time[0] ?? 0 });
+    charts.set(`${shared}\n${family}`, chart);
   }
   // Single values are in the table of metrics.
   return [...charts.values()].filter(({ series }) => series.some(({ x }) => x.length > 1));

@@ -1,9 +1,14 @@
 // biome-ignore-all lint/a11y/useSemanticElements: SVG has no groups with names and no buttons
-// The graphs of a run as the run page draws them. Nodes that contain others have theirs below, folded.
+// The graphs of a run. Nodes that contain others have theirs below, folded.
 import { useState } from "react";
-import type { Run, RunGraph, Step } from "../api";
+import type { Run, Step } from "../api";
 import { count, duration, number } from "../format";
 import { isActive, label, State, symbol } from "../parts";
+
+const [WIDTH, HEIGHT] = [200, 64]; // the server's positions are for these boxes
+const MOST_DRAWN = 200;
+
+type Places = Map<string, [number, number]>; // the upper left corners of boxes
 
 interface Properties {
   run: Run;
@@ -28,11 +33,15 @@ export function Graph(properties: Properties) {
 function Scope({ parent, ...properties }: Properties & { parent: string }) {
   const { run } = properties;
   const steps = run.steps.filter((step) => step.parent === parent);
-  const graph = run.graphs.find((each) => each.parent === parent);
+  const isLoop = steps.every(({ name }) => name.endsWith("]"));
   const groups = steps.filter(({ path }) => run.steps.some((step) => step.parent === path));
   return (
     <>
-      {graph ? <Picture {...properties} graph={graph} steps={steps} /> : <List {...properties} steps={steps} />}
+      {isLoop || steps.length > MOST_DRAWN ? (
+        <List {...properties} steps={steps} />
+      ) : (
+        <Picture {...properties} parent={parent} steps={steps} />
+      )}
       {groups.map((step) => (
         <Group key={step.path} {...properties} step={step} />
       ))}
@@ -52,32 +61,37 @@ function Group({ step, ...properties }: Properties & { step: Step }) {
   );
 }
 
-function Picture({ run, now, selected, onSelect, graph, steps }: Properties & { graph: RunGraph; steps: Step[] }) {
-  const [width, height] = graph.box;
-  const isSmall = height < 40;
+function Picture({ run, now, selected, onSelect, parent, steps }: Properties & { parent: string; steps: Step[] }) {
+  const places: Places = new Map(steps.map(({ path }) => [path, run.positions[path] ?? [0, 0]]));
+  const edges = run.edges.filter(({ from, to }) => places.has(from) && places.has(to));
+  const width = Math.max(...[...places.values()].map(([x]) => x)) + WIDTH + 8;
+  const height = Math.max(...[...places.values()].map(([, y]) => y)) + HEIGHT + 8;
   return (
     <div className="picture">
       <svg
-        width={graph.width + 6}
-        height={graph.height + 6}
-        viewBox={`0 0 ${graph.width + 6} ${graph.height + 6}`}
+        width={width}
+        height={height}
+        viewBox={`-2 -2 ${width} ${height}`}
         role="group"
-        aria-label={`Steps of ${graph.parent || run.name}`}
+        aria-label={`Steps of ${parent || run.name}`}
       >
-        {graph.edges.map((edge) => (
-          <g key={`${edge.from}\n${edge.to}`} className={edge.taken ? "edge" : "edge untaken"}>
-            <path d={edge.path} markerEnd="url(#arrow)" />
-            {edge.label && (
-              <text x={edge.x} y={edge.y} textAnchor="end">
-                {edge.label}
-              </text>
-            )}
-          </g>
-        ))}
+        {edges.map(({ from, to, label: text }) => {
+          const [x, y] = places.get(to) ?? [0, 0];
+          const isLeft = run.steps.find(({ path }) => path === to)?.status === "Skipped";
+          return (
+            <g key={`${from}\n${to}`} className={text && isLeft ? "edge untaken" : "edge"}>
+              <path d={pathOf(from, to, places)} markerEnd="url(#arrow)" />
+              {text && (
+                <text x={x - 10} y={y + HEIGHT / 2 - 6} textAnchor="end">
+                  {text}
+                </text>
+              )}
+            </g>
+          );
+        })}
         {steps.map((step) => {
-          const [x, y] = graph.nodes[step.path] ?? [0, 0];
-          const name = shorten(step.name, isSmall ? 14 : 18);
-          const what = isSmall ? "" : shorten(about(step, now), 23);
+          const [x, y] = places.get(step.path) ?? [0, 0];
+          const [metric] = Object.entries(step.metrics);
           const isGroup = run.steps.some(({ parent }) => parent === step.path);
           return (
             <g
@@ -94,23 +108,26 @@ function Picture({ run, now, selected, onSelect, graph, steps }: Properties & { 
                 onSelect(step.path);
               }}
             >
-              {isGroup && <rect className="box" x="4" y="4" width={width} height={height} rx="6" />}
+              {isGroup && <rect className="box" x="4" y="4" width={WIDTH} height={HEIGHT} rx="6" />}
               <rect
                 className="box cover"
-                width={width}
-                height={height}
-                rx={step.kind === "condition" ? height / 2 : 6}
+                width={WIDTH}
+                height={HEIGHT}
+                rx={step.kind === "condition" ? HEIGHT / 2 : 6}
               />
-              <rect className="box" width={width} height={height} rx={step.kind === "condition" ? height / 2 : 6} />
-              <text className="symbol" x="12" y={isSmall ? 17 : 21}>
+              <rect className="box" width={WIDTH} height={HEIGHT} rx={step.kind === "condition" ? HEIGHT / 2 : 6} />
+              <text className="symbol" x="12" y="22">
                 {symbol(step.status)}
               </text>
-              <text className="name" x="28" y={isSmall ? 17 : 21}>
-                {name}
+              <text className="name" x="28" y="22">
+                {shorten(step.name, 21)}
               </text>
-              {what && (
-                <text className="what" x="28" y="38">
-                  {what}
+              <text className="what" x="28" y="38">
+                {shorten(about(step, now), 28)}
+              </text>
+              {metric && (
+                <text className="what" x="28" y="54">
+                  {shorten(metric[0], 18)} {number(metric[1])}
                 </text>
               )}
               <title>{`${step.path}: ${label(step.status)}, ${about(step, now)}`}</title>
@@ -120,6 +137,35 @@ function Picture({ run, now, selected, onSelect, graph, steps }: Properties & { 
       </svg>
     </div>
   );
+}
+
+// Return a curve from the right side of a box to the left side of another, which passes between the boxes on its way.
+function pathOf(from: string, to: string, places: Places): string {
+  const [startX, startY] = places.get(from) ?? [0, 0];
+  const [endX, endY] = places.get(to) ?? [0, 0];
+  let [x, y] = [startX + WIDTH, startY + HEIGHT / 2];
+  const [lastX, lastY] = [endX - 1, endY + HEIGHT / 2];
+  const path = [`M${x} ${y}`];
+  const curve = (toX: number, toY: number) => {
+    const middle = (x + toX) / 2;
+    path.push(`C${middle} ${y} ${middle} ${toY} ${toX} ${toY}`);
+    [x, y] = [toX, toY];
+  };
+  const between = [...new Set([...places.values()].map(([left]) => left))].filter(
+    (left) => left >= startX + WIDTH && left + WIDTH <= endX,
+  );
+  for (const left of between.sort((one, other) => one - other)) {
+    const column = [...places.values()].filter((place) => place[0] === left).map(([, top]) => top);
+    const straight = startY + HEIGHT / 2 + ((lastY - startY - HEIGHT / 2) * (left - startX)) / (endX - startX);
+    const isFree = (at: number) => column.every((top) => at < top - 6 || at > top + HEIGHT + 6);
+    const gaps = [straight, ...column.flatMap((top) => [top - 10, top + HEIGHT + 10])].filter(isFree);
+    const nearest = gaps.sort((one, other) => Math.abs(one - straight) - Math.abs(other - straight))[0] ?? straight;
+    curve(left, nearest);
+    path.push(`L${left + WIDTH} ${nearest}`);
+    x = left + WIDTH;
+  }
+  curve(lastX, lastY);
+  return path.join("");
 }
 
 // The iterations of a loop, or a scope that is too large for a graph.

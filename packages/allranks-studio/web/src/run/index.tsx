@@ -2,14 +2,14 @@
 import { lazy, Suspense } from "react";
 import type { Folder, Run, Verdict } from "../api";
 import { count, duration, when } from "../format";
-import { Empty, harmless, isActive, Loading, Problem, State, Tabs } from "../parts";
+import { Empty, harmless, isActive, Loading, Problem, State, Tabs, useNow } from "../parts";
 import { setQuery, useAddress, view } from "../router";
 import { useServer } from "../server";
 import { Actions } from "./actions";
 import { RunDetails, StepDetails } from "./details";
 import { Graph } from "./graph";
 import { Logs } from "./logs";
-import { Timeline, useNow } from "./timeline";
+import { Timeline } from "./timeline";
 
 // With uPlot, which the other views do not need.
 const Curves = lazy(() => import("./curves"));

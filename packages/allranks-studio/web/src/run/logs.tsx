@@ -1,8 +1,8 @@
 // The log of any rank of any step, and a search over all of them.
 import { useEffect, useState } from "react";
-import type { Folder, Hit, Run, Search } from "../api";
+import type { Folder, Hit, Hits, Run } from "../api";
 import { bytes, count } from "../format";
-import { Empty, Problem } from "../parts";
+import { Empty, harmless, Problem } from "../parts";
 import { setQuery, useAddress } from "../router";
 import { useServer } from "../server";
 import { createSavedStore, useStore } from "../store";
@@ -16,7 +16,7 @@ export function Logs({ folder, run }: { folder: Folder; run: Run }) {
   const text = query.get("find") ?? "";
   const [typed, setTyped] = useState(text);
   useEffect(() => setTyped(text), [text]);
-  const search = useServer<Search>(text ? "/api/log/search" : "", { folder: folder.id, run: run.id, query: text });
+  const search = useServer<Hits>(text ? "/api/log/search" : "", { folder: folder.id, run: run.id, query: text });
   const steps = run.steps.filter(({ ranks }) => ranks.length);
   const step = steps.find(({ path }) => path === query.get("step")) ?? mostTelling(run);
   const rank =
@@ -117,7 +117,7 @@ export function Logs({ folder, run }: { folder: Folder; run: Run }) {
                   <small>
                     {hit.step} · rank {hit.rank}
                   </small>
-                  <code>{hit.text.trim().slice(0, 300)}</code>
+                  <code>{harmless(hit.text).trim().slice(0, 300)}</code>
                 </button>
               </li>
             ))}

@@ -1,5 +1,5 @@
 // When each step, each of its attempts and each rank ran. The time between two executions of a run has no width.
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import type { Run, Status, Step } from "../api";
 import { count, duration } from "../format";
 import { Empty, label, symbol } from "../parts";
@@ -139,14 +139,4 @@ export function Timeline({ run, now, selected, onSelect }: Properties) {
       </p>
     </div>
   );
-}
-
-export function useNow(isTicking: boolean): number {
-  const [now, setNow] = useState(() => Date.now() / 1000);
-  useEffect(() => {
-    if (!isTicking) return;
-    const timer = setInterval(() => setNow(Date.now() / 1000), 1000);
-    return () => clearInterval(timer);
-  }, [isTicking]);
-  return now;
 }

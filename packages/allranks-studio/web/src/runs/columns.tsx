@@ -1,9 +1,10 @@
 // The columns of the table of runs: what a cell shows, and what it is sorted by.
-import { type ReactNode, useEffect, useState } from "react";
+import type { ReactNode } from "react";
 import type { Runs } from "../api";
 import { duration, number, shortTime, when } from "../format";
-import { isActive, State } from "../parts";
+import { isActive, State, useNow } from "../parts";
 import { view } from "../router";
+import { Sparkline } from "./sparklines";
 
 export interface Column {
   key: string;
@@ -18,7 +19,7 @@ export interface Column {
 const RANK = ["Running", "Preparing", "NotStarted", "Failed", "Interrupted", "Canceled", "Skipped", "Completed"];
 
 // Return the columns: the fixed ones, with the chosen metrics ("m:train/loss") and inputs ("i:epochs") between them.
-export function columnsOf(runs: Runs, chosen: string[]): Column[] {
+export function columnsOf(folder: string, runs: Runs, chosen: string[]): Column[] {
   const text = (key: string, title: string, width: string, values: (string | null)[]): Column => ({
     key,
     title,
@@ -47,7 +48,9 @@ export function columnsOf(runs: Runs, chosen: string[]): Column[] {
     {
       ...text("seconds", "Duration", "112px", []),
       isNumber: true,
-      value: (row) => runs.seconds[row] ?? null,
+      value: (row) =>
+        runs.seconds[row] ??
+        (isActive(runs.status[row] ?? "Completed") ? Date.now() / 1000 - (runs.created[row] ?? 0) : null),
       cell: (row) => <Duration runs={runs} row={row} />,
     },
   ];
@@ -76,8 +79,7 @@ export function columnsOf(runs: Runs, chosen: string[]): Column[] {
   columns.push({
     ...text("sparkline", "Curve", "112px", []),
     hint: "the main metric over the training",
-    value: (row) => runs.sparkline[row]?.at(-1) ?? null,
-    cell: (row) => <Sparkline values={runs.sparkline[row] ?? null} />,
+    cell: (row) => <Sparkline folder={folder} run={runs.id[row] ?? ""} />,
   });
   return columns;
 }
@@ -90,19 +92,11 @@ export function Name({ runs, row }: { runs: Runs; row: number }) {
   );
 }
 
-// A running run's time grows between two answers of the server.
+// The time of a running run grows.
 export function Duration({ runs, row }: { runs: Runs; row: number }) {
-  const known = runs.seconds[row] ?? null;
-  const isRunning = isActive(runs.status[row] ?? "Completed") && known !== null;
-  const [more, setMore] = useState(0);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the server's time starts the count again
-  useEffect(() => {
-    setMore(0);
-    if (!isRunning) return;
-    const timer = setInterval(() => setMore((before) => before + 1), 1000);
-    return () => clearInterval(timer);
-  }, [known, isRunning]);
-  return duration(known === null ? null : known + more);
+  const isRunning = isActive(runs.status[row] ?? "Completed");
+  const now = useNow(isRunning);
+  return duration(isRunning ? Math.max(0, now - (runs.created[row] ?? now)) : (runs.seconds[row] ?? null));
 }
 
 // Compare two rows by a column. Rows without a value come last either way.
@@ -114,18 +108,4 @@ export function byColumn(column: Column, descending: boolean): (one: number, oth
     const order = isText ? String(left).localeCompare(String(right), "en", { numeric: true }) : left - right;
     return (descending ? -order : order) || one - other;
   };
-}
-
-function Sparkline({ values }: { values: number[] | null }) {
-  if (!values || values.length < 2) return null;
-  const [low, high] = [Math.min(...values), Math.max(...values)];
-  const points = values.map((value, index) => {
-    const x = 1 + (index / (values.length - 1)) * 94;
-    return `${x.toFixed(1)} ${(high > low ? 19 - ((value - low) / (high - low)) * 16 : 11).toFixed(1)}`;
-  });
-  return (
-    <svg className="sparkline" width="96" height="22" aria-hidden="true">
-      <path d={`M${points.join("L")}`} />
-    </svg>
-  );
 }

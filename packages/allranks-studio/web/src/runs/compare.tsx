@@ -1,6 +1,192 @@
-import type { Folder } from "../api";
-import { Empty } from "../parts";
+// Two or more runs beside each other: curves, inputs that differ, metrics, and code that differs.
+import { useMemo } from "react";
+import type { Comparison, Curve, Folder, Runs } from "../api";
+import { Chart, Controls, Sample, type Series } from "../charts";
+import { count, number } from "../format";
+import { Empty, Loading, Problem, State } from "../parts";
+import { setQuery, view } from "../router";
+import { useServer } from "../server";
 
-export default function View(_: { folder: Folder; id?: string; tab?: string; ids?: string[] }) {
-  return <Empty title="Not built yet." />;
+export default function Compare({ folder, ids }: { folder: Folder; ids: string[] }) {
+  const runs = ids.filter(Boolean).join(",");
+  const concerns = (event: { kind: string; run?: string }) =>
+    (event.kind === "points" || event.kind === "run") && ids.includes(event.run ?? "") && 3000;
+  const all = useServer<Runs>(runs && "/api/runs", { folder: folder.id });
+  const curves = useServer<Curve[]>(runs && "/api/curves", { folder: folder.id, runs }, concerns);
+  const differences = useServer<Comparison>(runs && "/api/compare", { folder: folder.id, runs }, concerns);
+  const labels = useMemo(() => labelsOf(ids, differences.data), [ids, differences.data]);
+  const charts = useMemo(() => chartsOf(curves.data ?? [], ids, labels), [curves.data, ids, labels]);
+  if (!runs) {
+    return (
+      <Empty title="No runs to compare">
+        <p>
+          Select some in <a href={view(["runs"])}>Runs</a>, then choose Compare.
+        </p>
+      </Empty>
+    );
+  }
+  const error = curves.error ?? differences.error;
+  return (
+    <div className="compare">
+      <header className="head">
+        <h1>{count(ids.length, "run")}</h1>
+        <ul className="chips">
+          {ids.map((id, color) => {
+            const row = all.data?.id.indexOf(id) ?? -1;
+            const status = all.data?.status[row];
+            return (
+              <li key={id}>
+                <Sample color={color} />
+                {status && <State status={status} short />}
+                <a href={view(["runs", id])} title={id}>
+                  {all.data?.name[row]} <small>{labels[color]}</small>
+                </a>
+                {ids.length > 1 && (
+                  <button
+                    type="button"
+                    className="plain"
+                    aria-label={`Remove ${id}`}
+                    onClick={() => setQuery({ runs: ids.filter((each) => each !== id).join(",") })}
+                  >
+                    ×
+                  </button>
+                )}
+              </li>
+            );
+          })}
+        </ul>
+      </header>
+      {error && <Problem error={error} />}
+      <section>
+        <h2>Curves</h2>
+        <div className="bar plain">
+          <Controls />
+        </div>
+        {!curves.data && !curves.error && <Loading />}
+        {curves.data && !charts.length && <p className="soft">These runs have no curves.</p>}
+        <div className="charts">
+          {charts.map(({ step, metric, series }) => (
+            <Chart key={`${step}/${metric}`} title={metric} note={step} series={series} />
+          ))}
+        </div>
+      </section>
+      {differences.data && <Differences found={differences.data} labels={labels} />}
+    </div>
+  );
+}
+
+// Return what tells each run apart in a legend: up to two inputs that differ, and its id.
+function labelsOf(ids: string[], found: Comparison | null): string[] {
+  const inputs = Object.entries(found?.inputs ?? {}).slice(0, 2);
+  return ids.map((id) => {
+    const index = found?.runs.indexOf(id) ?? -1;
+    const values = inputs.map(([name, column]) => `${name} ${column[index] ?? "–"}`);
+    return [...values, id.slice(0, 8)].join(" · ");
+  });
+}
+
+function chartsOf(curves: Curve[], ids: string[], labels: string[]) {
+  const charts = new Map<string, { step: string; metric: string; series: Series[] }>();
+  const starts = new Map<string, number>();
+  for (const { run, time } of curves) {
+    starts.set(run, Math.min(starts.get(run) ?? Number.POSITIVE_INFINITY, time[0] ?? Number.POSITIVE_INFINITY));
+  }
+  for (const { run, step, metric, x, y, time } of curves) {
+    const chart = charts.get(`${step}\n${metric}`) ?? { step, metric, series: [] };
+    const color = ids.indexOf(run);
+    chart.series.push({ label: labels[color] ?? run, color, x, y, time, start: starts.get(run) ?? 0 });
+    charts.set(`${step}\n${metric}`, chart);
+  }
+  return [...charts.values()].filter(({ series }) => series.some(({ x }) => x.length > 1));
+}
+
+function Differences({ found, labels }: { found: Comparison; labels: string[] }) {
+  const heads = labels.map((label, color) => (
+    <th key={label} scope="col" className="number">
+      <Sample color={color} /> {label}
+    </th>
+  ));
+  return (
+    <>
+      <section>
+        <h2>Inputs that differ</h2>
+        <Table heads={heads} rows={found.inputs} cell={(value) => value ?? "–"} empty="All inputs are the same." />
+      </section>
+      <section>
+        <h2>Last metrics</h2>
+        <Table heads={heads} rows={found.metrics} cell={number} empty="These runs have no metrics." />
+      </section>
+      <section>
+        <h2>
+          Code that differs <span className="soft">between the first two</span>
+        </h2>
+        {!found.code.length && <p className="soft">Their steps have the same code.</p>}
+        {found.code.map(({ step, file, lines }) => (
+          <details key={`${step}/${file}`} className="difference" open={found.code.length < 4}>
+            <summary>
+              <b>{file}</b> of {step}
+            </summary>
+            <pre>
+              {lines.map((line, index) => (
+                // biome-ignore lint/suspicious/noArrayIndexKey: lines have no other name, and they do not move
+                <span key={index} className={kindOf(line)}>
+                  {line}
+                  {"\n"}
+                </span>
+              ))}
+            </pre>
+          </details>
+        ))}
+      </section>
+    </>
+  );
+}
+
+function kindOf(line: string): string | undefined {
+  if (line.startsWith("+++") || line.startsWith("---")) return "soft";
+  if (line.startsWith("@@")) return "soft";
+  return line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : undefined;
+}
+
+function Table<T extends string | number>(properties: {
+  heads: React.ReactNode;
+  rows: Record<string, (T | null)[]>;
+  cell: (value: T | null) => string;
+  empty: string;
+}) {
+  const rows = Object.entries(properties.rows);
+  if (!rows.length) return <p className="soft">{properties.empty}</p>;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled by keyboard
+    <div className="scroll" tabIndex={0}>
+      <table className="table">
+        <thead>
+          <tr>
+            <td />
+            {properties.heads}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(([name, values]) => (
+            <tr key={name}>
+              <th scope="row">{name}</th>
+              {values.map((value, index) => (
+                // biome-ignore lint/suspicious/noArrayIndexKey: a column is a run
+                <td key={index} className={extreme(values, value)}>
+                  {properties.cell(value)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+// The lowest and the highest number of a row stand out.
+function extreme(values: (string | number | null)[], value: string | number | null): string {
+  const numbers = values.filter((each) => typeof each === "number");
+  const isExtreme = numbers.length > 1 && (value === Math.min(...numbers) || value === Math.max(...numbers));
+  return isExtreme && Math.min(...numbers) < Math.max(...numbers) ? "number extreme" : "number";
 }

@@ -21,7 +21,7 @@ export function filterRows(runs: Runs, text: string): number[] {
 
 function hasWord(runs: Runs, word: string): Test {
   const wanted = word.toLowerCase();
-  const columns: readonly string[][] = [runs.name, runs.id, runs.trigger, runs.sweep, runs.status];
+  const columns: readonly string[][] = [runs.name, runs.id, runs.trigger, runs.status];
   return (row) => columns.some((column) => column[row]?.toLowerCase().includes(wanted));
 }
 
@@ -33,7 +33,6 @@ function fieldsOf(runs: Runs, field: string): Value[][] {
     name: runs.name,
     pipeline: runs.name,
     trigger: runs.trigger,
-    sweep: runs.sweep,
     id: runs.id,
     run: runs.id,
     seconds: runs.seconds,

@@ -13,7 +13,7 @@ import { type Line, Table } from "./table";
 export const MOST_COMPARED = 20;
 
 const sorting = createSavedStore("studio.runs.sort", { key: "created", descending: true });
-const grouping = createSavedStore<"" | "name" | "sweep">("studio.runs.group", "");
+const grouping = createSavedStore<"" | "name" | "trigger">("studio.runs.group", "");
 const choice = createSavedStore<string[] | null>("studio.runs.columns", null); // null: the first metrics
 
 export default function RunsView({ folder }: { folder: Folder }) {
@@ -32,10 +32,10 @@ export default function RunsView({ folder }: { folder: Folder }) {
       </Empty>
     );
   }
-  return <AllRuns runs={data} />;
+  return <AllRuns folder={folder.id} runs={data} />;
 }
 
-function AllRuns({ runs }: { runs: Runs }) {
+function AllRuns({ folder, runs }: { folder: string; runs: Runs }) {
   const text = useAddress().query.get("filter") ?? "";
   const sort = useStore(sorting);
   const group = useStore(grouping);
@@ -46,8 +46,8 @@ function AllRuns({ runs }: { runs: Runs }) {
   const field = useRef<HTMLInputElement>(null);
   const columns = useMemo(() => {
     const first = Object.keys(runs.metrics).slice(0, 3);
-    return columnsOf(runs, chosen ?? first.map((name) => `m:${name}`));
-  }, [runs, chosen]);
+    return columnsOf(folder, runs, chosen ?? first.map((name) => `m:${name}`));
+  }, [folder, runs, chosen]);
   const filter = useDeferredValue(text);
   const found = useMemo(() => {
     try {
@@ -95,7 +95,7 @@ function AllRuns({ runs }: { runs: Runs }) {
           <select value={group} onChange={(event) => grouping.set(event.target.value as typeof group)}>
             <option value="">not at all</option>
             <option value="name">by pipeline</option>
-            <option value="sweep">by sweep</option>
+            <option value="trigger">by trigger</option>
           </select>
         </label>
         <button type="button" onClick={() => setIsChoosing(true)}>
@@ -149,7 +149,7 @@ function withChanges(before: Set<string>, names: string[], isIn: boolean): Set<s
 }
 
 // Return the lines of groups in the order of their first run, each with its head; closed ones have no more.
-function grouped(runs: Runs, rows: number[], by: "name" | "sweep", closed: Set<string>): Line[] {
+function grouped(runs: Runs, rows: number[], by: "name" | "trigger", closed: Set<string>): Line[] {
   const groups = new Map<string, number[]>();
   for (const row of rows) {
     const key = runs[by][row] ?? "";
@@ -158,7 +158,7 @@ function grouped(runs: Runs, rows: number[], by: "name" | "sweep", closed: Set<s
     else groups.set(key, [row]);
   }
   return [...groups].flatMap(([group, members]): Line[] => [
-    { group, title: group || "Not of a sweep", rows: members },
+    { group, title: group, rows: members },
     ...(closed.has(group) ? [] : members.map((row): Line => ({ row }))),
   ]);
 }

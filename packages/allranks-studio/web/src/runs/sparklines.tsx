@@ -1,0 +1,68 @@
+// The small curves of the rows in sight. They are read when the table rests, since those of all runs would take seconds.
+import { useEffect } from "react";
+import type { Sparklines } from "../api";
+import { onEvent } from "../events";
+import { get } from "../server";
+import { createStore, useStore } from "../store";
+
+const MOST = 200; // of a request
+const REST = 80; // milliseconds without a new row in sight
+const FRESH = 5000; // milliseconds after which the curve of a running run is read again
+
+type Known = Record<string, { metric: string; values: number[] } | null>;
+
+const known = createStore<Known>({});
+const waiting = new Set<string>();
+const asked = new Set<string>();
+let timer = 0;
+
+function ask(folder: string, run: string, delay = REST): void {
+  waiting.add(run);
+  clearTimeout(timer);
+  timer = window.setTimeout(() => void load(folder), delay);
+}
+
+async function load(folder: string): Promise<void> {
+  const runs = [...waiting].slice(-MOST);
+  waiting.clear();
+  for (const run of runs) asked.add(run);
+  try {
+    const found = await get<Sparklines>("/api/sparklines", { folder, runs: runs.join(",") });
+    known.set((before) => ({ ...before, ...Object.fromEntries(runs.map((run) => [run, found[run] ?? null])) }));
+  } catch {
+    for (const run of runs) asked.delete(run); // the table itself shows what is wrong
+  }
+}
+
+// Read the curves again whose runs have new points or have ended.
+let last = 0;
+onEvent((event) => {
+  if (event.kind === "reset") asked.clear();
+  if (event.kind !== "points" && event.kind !== "run") return;
+  if (!asked.has(event.run) || (event.kind === "points" && performance.now() - last < FRESH)) return;
+  last = performance.now();
+  ask(event.folder, event.run, 500);
+});
+
+export function Sparkline({ folder, run }: { folder: string; run: string }) {
+  const found = useStore(known)[run];
+  useEffect(() => {
+    if (!asked.has(run)) ask(folder, run);
+    return () => {
+      waiting.delete(run);
+    };
+  }, [folder, run]);
+  const values = found?.values.filter(Number.isFinite) ?? [];
+  if (values.length < 2) return null;
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const points = values.map((value, index) => {
+    const x = 1 + (index / (values.length - 1)) * 94;
+    return `${x.toFixed(1)} ${(high > low ? 19 - ((value - low) / (high - low)) * 16 : 11).toFixed(1)}`;
+  });
+  return (
+    <svg className="sparkline" width="96" height="22" role="img" aria-label={`Curve of ${found?.metric}`}>
+      <title>{found?.metric}</title>
+      <path d={`M${points.join("L")}`} />
+    </svg>
+  );
+}
