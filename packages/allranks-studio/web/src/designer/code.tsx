@@ -11,6 +11,7 @@ import { useEffect, useRef } from "react";
 import type { Finding } from "../api";
 import { nodeOfLine, useEditor } from "./editor";
 import { nodeAt } from "./ports";
+import type { Session } from "./session";
 
 const fromServer = Annotation.define<boolean>();
 const mark = StateEffect.define<{ changed: number[]; chosen: [number, number] | null }>();
@@ -128,10 +129,7 @@ export function Code() {
     const here = view.current;
     if (!here || draft !== null) return;
     here.dispatch(
-      setDiagnostics(
-        here.state,
-        diagnostics(here.state.doc, findings, latest.current.editable ? session.edit.bind(session) : null),
-      ),
+      setDiagnostics(here.state, diagnostics(here.state.doc, findings, latest.current.editable ? session : null)),
     );
   }, [findings, draft, session]);
   useEffect(() => {
@@ -165,15 +163,13 @@ function show(view: EditorView, number: number, focus: boolean): void {
   if (focus) view.focus();
 }
 
-type Send = ((edits: Finding["edits"], said: string) => unknown) | null;
-
-function diagnostics(text: Text, findings: Finding[], send: Send): Diagnostic[] {
+function diagnostics(text: Text, findings: Finding[], session: Session | null): Diagnostic[] {
   return findings
     .filter((each) => each.line >= 1 && each.line <= text.lines)
     .map((each) => {
       const line = text.line(each.line);
       const indent = line.text.length - line.text.trimStart().length;
-      const fix = { name: `Fix: ${each.fix}`, apply: () => void send?.(each.edits, `Fixed: ${each.fix}`) };
+      const fix = { name: `Fix: ${each.fix}`, apply: () => void session?.edit(`Fixed: ${each.fix}`, ...each.edits) };
       return {
         from: line.from + indent,
         to: line.to,
@@ -181,7 +177,7 @@ function diagnostics(text: Text, findings: Finding[], send: Send): Diagnostic[] 
         message: [each.found, each.expected && `Expected ${each.expected}.`, !each.edits.length && each.fix]
           .filter(Boolean)
           .join("\n"),
-        ...(send && each.edits.length && { actions: [fix] }),
+        ...(session && each.edits.length && { actions: [fix] }),
       };
     });
 }

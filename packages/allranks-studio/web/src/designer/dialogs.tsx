@@ -1,52 +1,49 @@
 // Dialogs: what to connect, a name, inputs of a run, exports.
-import { useId, useRef, useState } from "react";
-import type { Document, Edit } from "../api";
+import { type KeyboardEvent, useEffect, useId, useRef, useState } from "react";
 import { Dialog, Problem, show } from "../parts";
 import { post, useServer } from "../server";
+import { Button, Field, type Plain, Search, Switch } from "./controls";
 import { freeName, type Task, useEditor } from "./editor";
-import { bounds, Control, type Plain } from "./fields";
-import { type Choice, parentOf } from "./ports";
+import { type Choice, graphAt, parentOf } from "./ports";
 
 export function Dialogs() {
-  const { task, ask } = useEditor();
-  const close = () => ask(null);
-  switch (task?.kind) {
-    case "connect":
-      return <Connect task={task} onClose={close} />;
-    case "name":
-      return <Name task={task} onClose={close} />;
-    case "run":
-      return <RunDialog onClose={close} />;
-    case "export":
-      return <Export onClose={close} />;
-    default:
-      return null;
-  }
+  const { task, ask, opener } = useEditor();
+  const onClose = () => ask(null);
+  useEffect(() => {
+    if (!task) opener.current?.focus(); // where the user was before the dialog
+  }, [task, opener]);
+  if (task?.kind === "connect") return <Connect task={task} onClose={onClose} />;
+  if (task?.kind === "name") return <Name task={task} onClose={onClose} />;
+  if (task?.kind === "run") return <RunDialog onClose={onClose} />;
+  return task && <Export onClose={onClose} />;
 }
 
-function Connect({ task, onClose }: { task: Extract<Task, { kind: "connect" }>; onClose: () => void }) {
-  const { set, session, graph } = useEditor();
+interface Properties<T> {
+  task: T;
+  onClose: () => void;
+}
+
+function Connect({ task, onClose }: Properties<Extract<Task, { kind: "connect" }>>) {
+  const { set, session, root } = useEditor();
   const [query, setQuery] = useState("");
   const list = useRef<HTMLUListElement>(null);
   const found = task.choices.filter((each) => each.label.toLowerCase().includes(query.toLowerCase()));
   const choose = (choice: Choice | undefined) => {
-    if (!choice) return;
     onClose();
-    set(choice.node, choice.input.name, choice.value);
+    if (choice) set(choice.node, choice.input.name, choice.value);
   };
-  const promote = () => {
-    const port = task.promote?.node.inputs.find((each) => each.name === task.promote?.input);
-    if (!task.promote || !port) return;
-    const { node } = task.promote;
-    const name = freeName(graph, port.name);
-    const value = port.value?.kind === "literal" ? port.value.value : port.default;
-    const edits: Edit[] = [
-      { op: "add_input", graph: parentOf(node.path), name, type: port.type, default: value },
+  const promote = (node: Choice["node"], port: Choice["input"]) => {
+    const graph = parentOf(node.path);
+    const name = freeName(graphAt(root, graph), port.name);
+    const initial = port.value?.kind === "literal" ? port.value.value : port.default;
+    onClose();
+    session.edit(
+      `${port.name} is an input of the pipeline.`,
+      { op: "add_input", graph, name, type: port.type, default: initial },
       { op: "set_input", node: node.path, input: port.name, value: { kind: "input", name } },
-    ];
-    onClose();
-    void session.edit(edits, `${port.name} is an input of the pipeline.`);
+    );
   };
+  const { promoted } = task;
   return (
     <Dialog
       title={task.title}
@@ -55,26 +52,24 @@ function Connect({ task, onClose }: { task: Extract<Task, { kind: "connect" }>; 
       onSubmit={() => choose(found[0])}
       disabled={!found.length}
     >
-      <input
-        type="search"
-        aria-label="Search"
+      <Search
         placeholder="Search, Enter takes the first"
         value={query}
-        onChange={(event) => setQuery(event.target.value)}
+        onChange={setQuery}
         onKeyDown={(event) => event.key === "ArrowDown" && list.current?.querySelector("button")?.focus()}
       />
-      <ul className="choices" ref={list}>
+      <ul className="choices" ref={list} onKeyDown={walk}>
         {found.map((choice) => (
           <li key={choice.label}>
-            <button type="button" className="plain" onClick={() => choose(choice)} onKeyDown={stepThrough}>
+            <button type="button" className="plain" onClick={() => choose(choice)}>
               <b>{choice.label}</b> <small>{choice.note}</small>
             </button>
           </li>
         ))}
-        {task.promote && (
+        {promoted && (
           <li>
-            <button type="button" className="plain" onClick={promote} onKeyDown={stepThrough}>
-              <b>New pipeline input</b> <small>{task.promote.input}</small>
+            <button type="button" className="plain" onClick={() => promote(promoted.node, promoted.input)}>
+              <b>New pipeline input</b> <small>{promoted.input.name}</small>
             </button>
           </li>
         )}
@@ -84,24 +79,21 @@ function Connect({ task, onClose }: { task: Extract<Task, { kind: "connect" }>; 
   );
 }
 
-function stepThrough(event: { key: string; currentTarget: HTMLElement; preventDefault: () => void }): void {
-  const item = event.currentTarget.parentElement;
-  const next =
-    event.key === "ArrowDown"
-      ? item?.nextElementSibling
-      : event.key === "ArrowUp"
-        ? item?.previousElementSibling
-        : null;
-  next?.querySelector("button")?.focus();
-  if (next) event.preventDefault();
+// Move the focus through a list of buttons by the arrow keys.
+function walk(event: KeyboardEvent<HTMLUListElement>): void {
+  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!by) return;
+  event.preventDefault();
+  const stops = [...event.currentTarget.querySelectorAll("button")];
+  stops[stops.indexOf(event.target as HTMLButtonElement) + by]?.focus();
 }
 
-function Name({ task, onClose }: { task: Extract<Task, { kind: "name" }>; onClose: () => void }) {
+function Name({ task, onClose }: Properties<Extract<Task, { kind: "name" }>>) {
   const [name, setName] = useState(task.value);
   const id = useId();
   const submit = () => {
     onClose();
-    if (name !== task.value || task.submit !== "Rename") task.done(name.trim());
+    task.done(name.trim());
   };
   return (
     <Dialog title={task.title} onClose={onClose} submit={task.submit} onSubmit={submit} disabled={!name.trim()}>
@@ -118,20 +110,16 @@ function Name({ task, onClose }: { task: Extract<Task, { kind: "name" }>; onClos
 
 function RunDialog({ onClose }: { onClose: () => void }) {
   const { document, session, follow, root } = useEditor();
+  const { folder, path } = document;
   const [values, setValues] = useState<Record<string, Plain>>({});
   const [error, setError] = useState<unknown>(null);
   const [isStarting, setStarting] = useState(false);
-  const id = useId();
   const start = async () => {
     setStarting(true);
-    session.flush();
     const inputs = Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null));
     try {
-      const { run } = await post<{ run: string }>("/api/runs/start", {
-        folder: document.folder,
-        path: document.path,
-        inputs,
-      });
+      await session.settle();
+      const { run } = await post<{ run: string }>("/api/runs/start", { folder, path, inputs });
       session.say("The run was started.");
       follow(run);
       onClose();
@@ -147,20 +135,17 @@ function RunDialog({ onClose }: { onClose: () => void }) {
       onClose={onClose}
       submit={isStarting ? "Starting …" : "Run"}
       disabled={isStarting}
-      onSubmit={() => void start()}
+      onSubmit={start}
     >
-      {errors > 0 && <p className="wrong">{errors} errors were found: the run will not start before they are fixed.</p>}
+      {errors > 0 && <p className="wrong">The check found errors. The run does not start before they are fixed.</p>}
       {root?.inputs.map((port) => (
-        <div key={port.name} className="field">
-          <label htmlFor={id + port.name}>{port.name}</label>
-          <Control
-            id={id + port.name}
-            port={port}
-            value={values[port.name] ?? null}
-            onChange={(value) => setValues({ ...values, [port.name]: value })}
-          />
-          <small>{[port.type, port.description, bounds(port)].filter(Boolean).join(" · ")}</small>
-        </div>
+        <Field
+          key={port.name}
+          label={port.name}
+          port={port}
+          value={values[port.name] ?? null}
+          onChange={(value) => setValues({ ...values, [port.name]: value })}
+        />
       ))}
       {!root?.inputs.length && <p className="soft">The pipeline has no inputs.</p>}
       {error !== null && <Problem error={error} />}
@@ -169,45 +154,25 @@ function RunDialog({ onClose }: { onClose: () => void }) {
 }
 
 const FORMS = [
-  ["python", "Python"],
-  ["yaml", "YAML"],
   ["plan", "Dry run"],
   ["request", "Request"],
   ["submit", "Submit"],
+  ["python", "Python"],
+  ["yaml", "YAML"],
 ] as const;
 
 function Export({ onClose }: { onClose: () => void }) {
-  const { document } = useEditor();
-  const [form, setForm] = useState<string>("plan");
-  return (
-    <Dialog title={`${document.path} as text`} onClose={onClose}>
-      <div className="group">
-        {FORMS.map(([name, title]) => (
-          <button key={name} type="button" aria-pressed={form === name} onClick={() => setForm(name)}>
-            {title}
-          </button>
-        ))}
-      </div>
-      <ExportText key={form} document={document} form={form} />
-    </Dialog>
-  );
-}
-
-function ExportText({ document, form }: { document: Document; form: string }) {
-  const { folder, path } = document;
+  const { folder, path } = useEditor().document;
+  const [form, setForm] = useState("plan");
   const { data, error } = useServer<{ text: string }>("/api/document/export", { folder, path, form });
-  if (error) return <Problem error={error} />;
-  if (!data) return <p role="status">Reading …</p>;
-  const copy = () => navigator.clipboard.writeText(data.text).then(() => show("Copied."), show);
+  const copy = () => navigator.clipboard.writeText(data?.text ?? "").then(() => show("Copied."), show);
   return (
-    <>
+    <Dialog title={`${path} as text`} onClose={onClose}>
+      <Switch label="Form" options={FORMS} value={form} onChange={setForm} />
+      {error && <Problem error={error} />}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a text that scrolls is reached by Tab */}
-      <pre className="export" tabIndex={0}>
-        {data.text}
-      </pre>
-      <button type="button" onClick={() => void copy()}>
-        Copy
-      </button>
-    </>
+      {!error && <pre tabIndex={0}>{data ? data.text : "Reading …"}</pre>}
+      <Button text="Copy" disabled={!data} onClick={copy} />
+    </Dialog>
   );
 }

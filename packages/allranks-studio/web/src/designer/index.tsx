@@ -1,14 +1,17 @@
 // The designer: a pipeline's file as a canvas, with forms and its code.
 import { ReactFlowProvider } from "@xyflow/react";
-import { useEffect, useState } from "react";
+import { useEffect } from "react";
+import { count } from "../format";
 import { Empty, Loading, Problem, State } from "../parts";
 import { view } from "../router";
 import { createSavedStore, useStore } from "../store";
 import { Canvas } from "./canvas";
 import { Code } from "./code";
+import { Button, Choose } from "./controls";
 import { Dialogs } from "./dialogs";
 import { Provider, useEditor } from "./editor";
 import { Findings, Form } from "./form";
+import { useMedia, useStylesheet } from "./media";
 import { Side } from "./palette";
 import { Split } from "./split";
 import { Start } from "./start";
@@ -31,10 +34,7 @@ export default function Designer({ folder, path }: { folder: string; path: strin
     error ? (
       <div className="page">
         <Problem error={error}>
-          <button type="button" onClick={again}>
-            Try again
-          </button>{" "}
-          <a href={view(["designer"])}>All pipelines</a>
+          <Button text="Try again" onClick={again} /> <a href={view(["designer"])}>All pipelines</a>
         </Problem>
       </div>
     ) : (
@@ -49,7 +49,7 @@ export default function Designer({ folder, path }: { folder: string; path: strin
   );
 }
 
-const codeSide = createSavedStore<"below" | "beside" | "hidden">("designer.code", "below");
+const codeSide = createSavedStore<string>("designer.code", "below");
 
 function Workbench() {
   const editor = useEditor();
@@ -88,53 +88,44 @@ function Workbench() {
   );
 }
 
+const PLACES = [
+  ["below", "Code below"],
+  ["beside", "Code beside"],
+  ["hidden", "No code"],
+] as const;
+
 function Bar() {
   const { document, session, waiting, ask, editable, run, follow } = useEditor();
   const side = useStore(codeSide);
-  const count = (level: string) => document.findings.filter((each) => each.level === level).length;
-  const [errors, warnings] = [count("error"), count("warning")];
-  const problems = [errors && `${errors} errors`, warnings && `${warnings} warnings`].filter(Boolean).join(", ");
+  const numbers = (["error", "warning"] as const).map((level) => {
+    const amount = document.findings.filter((each) => each.level === level).length;
+    return amount ? count(amount, level) : "";
+  });
   return (
     <div className="strip" role="toolbar" aria-label="Document">
       <a href={view(["designer"])}>Pipelines</a>
       <b title={document.path}>{document.path}</b>
-      <span className={errors ? "wrong" : "soft"}>{waiting ? "Checking …" : problems || "no findings"}</span>
-      {!document.current && <span className="wrong">The code cannot be read: this is the last good graph</span>}
+      <span className={numbers[0] ? "wrong" : "soft"}>
+        {waiting ? "Checking …" : numbers.filter(Boolean).join(", ") || "no findings"}
+      </span>
+      {!document.current && <span className="wrong">The code cannot be read. This is its last good graph.</span>}
       {document.read_only && <span className="badge">read-only</span>}
       <span className="space" />
       {run ? (
         <>
           <State status={run.run.status} />
           <a href={view(["runs", run.run.id])}>Open the run</a>
-          <button type="button" onClick={() => follow("")}>
-            Back to editing
-          </button>
+          <Button text="Back to editing" onClick={() => follow("")} />
         </>
       ) : (
         <>
-          <button type="button" disabled={!editable || !document.undo} title={document.undo} onClick={session.undo}>
-            Undo
-          </button>
-          <button type="button" disabled={!editable || !document.redo} title={document.redo} onClick={session.redo}>
-            Redo
-          </button>
+          <Button text="Undo" disabled={!editable || !document.undo} title={document.undo} onClick={session.undo} />
+          <Button text="Redo" disabled={!editable || !document.redo} title={document.redo} onClick={session.redo} />
         </>
       )}
-      <select
-        aria-label="Place of the code"
-        value={side}
-        onChange={(event) => codeSide.set(event.target.value as typeof side)}
-      >
-        <option value="below">Code below</option>
-        <option value="beside">Code beside</option>
-        <option value="hidden">No code</option>
-      </select>
-      <button type="button" onClick={() => ask({ kind: "export" })}>
-        Export
-      </button>
-      <button type="button" className="primary" disabled={!document.current} onClick={() => ask({ kind: "run" })}>
-        Run
-      </button>
+      <Choose label="Place of the code" options={PLACES} value={side} onChange={(value) => codeSide.set(value)} />
+      <Button text="Export" onClick={() => ask({ kind: "export" })} />
+      <Button text="Run" className="primary" disabled={!document.current} onClick={() => ask({ kind: "run" })} />
     </div>
   );
 }
@@ -148,14 +139,10 @@ function NoticeBar() {
       <b>{notice.title}</b>
       {notice.lines.length > 0 && <pre>{notice.lines.join("\n")}</pre>}
       <Findings findings={notice.problems} />
-      {notice.retry && (
-        <button type="button" className="primary" onClick={notice.retry}>
-          Make the change again
-        </button>
-      )}
-      <button type="button" onClick={session.dismiss}>
-        Close
-      </button>
+      <div>
+        {notice.retry && <Button className="primary" text="Make the change again" onClick={notice.retry} />}{" "}
+        <Button text="Close" onClick={session.dismiss} />
+      </div>
     </div>
   );
 }
@@ -169,34 +156,4 @@ function Unreadable() {
       </Empty>
     </section>
   );
-}
-
-function useMedia(query: string): boolean {
-  const [matches, setMatches] = useState(() => matchMedia(query).matches);
-  useEffect(() => {
-    const media = matchMedia(query);
-    const update = () => setMatches(media.matches);
-    media.addEventListener("change", update);
-    return () => media.removeEventListener("change", update);
-  }, [query]);
-  return matches;
-}
-
-// Load a stylesheet once. Return whether it has arrived: the canvas measures what it draws.
-function useStylesheet(url: string): boolean {
-  const [isLoaded, setLoaded] = useState(() => document.querySelector(`link[href="${url}"][data-loaded]`) !== null);
-  useEffect(() => {
-    if (isLoaded) return;
-    const link = document.createElement("link");
-    link.rel = "stylesheet";
-    link.href = url;
-    const finish = () => {
-      link.dataset.loaded = "";
-      setLoaded(true);
-    };
-    link.addEventListener("load", finish);
-    link.addEventListener("error", finish);
-    document.head.append(link);
-  }, [url, isLoaded]);
-  return isLoaded;
 }

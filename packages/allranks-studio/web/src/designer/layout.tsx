@@ -1,70 +1,53 @@
 // The layout of a step as a picture: a box for each instance, a cell for each process.
 import type { Layout, Node, Value } from "../api";
+import { Choose, Field } from "./controls";
 import { useEditor } from "./editor";
-import { Control, PLAIN } from "./fields";
-import { shown } from "./ports";
+import { graphAt, parentOf, shown } from "./ports";
 
 const DISTRIBUTIONS: Layout["distribution"][] = ["none", "pytorch", "mpi", "tensorflow", "ray"];
 const MOST_INSTANCES = 12;
 const MOST_CELLS = 16;
 
 export function LayoutForm({ node, layout }: { node: Node; layout: Layout }) {
-  const { session, editable, graph } = useEditor();
+  const { session, editable, root } = useEditor();
   const disabled = !editable || node.lock !== null;
   const [instances, processes] = [countOf(layout.instances), countOf(layout.processes)];
-  const change = (changes: { instances?: Value; processes?: Value }) => {
-    const { instances, processes } = { ...layout, ...changes };
-    void session.edit(
-      [{ op: "set_layout", node: node.path, instances, processes }],
-      `${node.name} runs on ${shown(instances)} × ${shown(processes)}.`,
-    );
+  const change = (to: { instances: Value; processes: Value }) => {
+    const said = `${node.name} runs on ${shown(to.instances)} × ${shown(to.processes)}.`;
+    session.edit(said, { op: "set_layout", node: node.path, ...to });
   };
   const total = instances !== null && processes !== null ? instances * processes : null;
-  const size = layout.size
-    ? `${layout.size}${layout.gpus ? `, ${layout.gpus} GPUs each` : ", no GPUs"}`
-    : "size not given";
-  const inputs = (graph?.inputs ?? []).filter((port) => port.type === "integer").map((port) => port.name);
+  const gpus = layout.gpus ? `, ${layout.gpus} GPUs each` : ", no GPUs";
+  const inputs = graphAt(root, parentOf(node.path))?.inputs.filter((port) => port.type === "integer") ?? [];
+  const count = (label: string, value: Value, onChange: (value: Value) => void) => (
+    <Count {...{ label, value, onChange, disabled }} inputs={inputs.map((port) => port.name)} />
+  );
   return (
     <fieldset>
       <legend>Layout</legend>
-      <Picture instances={instances ?? 1} processes={processes ?? 1} gpus={layout.gpus} isOpen={total === null} />
+      <Picture instances={instances} processes={processes} gpus={layout.gpus} />
       <p className="soft">
         {shown(layout.instances)} × {shown(layout.processes)}
-        {total !== null && ` = ${total} rank${total === 1 ? "" : "s"}`} · {size}
+        {total !== null && ` = ${total} rank${total === 1 ? "" : "s"}`} · {layout.size || "size not given"}
+        {layout.size && gpus}
       </p>
       <div className="pair">
-        <Count
-          label="Instances"
-          value={layout.instances}
-          inputs={inputs}
-          disabled={disabled}
-          onChange={(value) => change({ instances: value })}
-        />
-        <Count
-          label="Processes per instance"
-          value={layout.processes}
-          inputs={inputs}
-          disabled={disabled}
-          onChange={(value) => change({ processes: value })}
-        />
+        {count("Instances", layout.instances, (value) => change({ instances: value, processes: layout.processes }))}
+        {count("Processes per instance", layout.processes, (value) =>
+          change({ instances: layout.instances, processes: value }),
+        )}
       </div>
       <div className="field">
-        <label htmlFor="distribution">Distribution</label>
-        <select
-          id="distribution"
+        <span>Distribution</span>
+        <Choose
+          label="Distribution"
+          options={DISTRIBUTIONS}
           value={layout.distribution}
           disabled={disabled}
-          onChange={(event) =>
-            void session.edit(
-              [{ op: "set_distribution", node: node.path, distribution: event.target.value }],
-              `Distribution ${event.target.value}.`,
-            )
+          onChange={(distribution) =>
+            session.edit(`Distribution ${distribution}.`, { op: "set_distribution", node: node.path, distribution })
           }
-        >
-          {DISTRIBUTIONS.map((each) => (
-            <option key={each}>{each}</option>
-          ))}
-        </select>
+        />
       </div>
     </fieldset>
   );
@@ -81,61 +64,50 @@ function Count(properties: {
   onChange: (value: Value) => void;
 }) {
   const { label, value, inputs, disabled, onChange } = properties;
-  const isOther = value.kind === "expression" || value.kind === "output";
-  const id = `count-${label}`;
+  if (value.kind === "expression" || value.kind === "output") return <code>{shown(value)}</code>;
   return (
-    <div className="field">
-      <label htmlFor={id}>{label}</label>
-      {value.kind === "literal" && (
-        <Control
-          id={id}
-          port={{ ...PLAIN, type: "integer", minimum: 1 }}
+    <div>
+      {value.kind === "literal" ? (
+        <Field
+          label={label}
+          port={{ type: "integer", minimum: 1 }}
           value={value.value}
           disabled={disabled}
           onChange={(count) => count !== null && onChange({ kind: "literal", value: count })}
         />
+      ) : (
+        <b>{label}</b>
       )}
-      {isOther && <code>{shown(value)}</code>}
-      {!isOther && inputs.length > 0 && (
-        <select
-          {...(value.kind === "input" ? { id } : { "aria-label": `${label} from` })}
+      {(inputs.length > 0 || value.kind === "input") && (
+        <Choose
+          label={`${label} from`}
+          options={[["", "a number"], ...inputs]}
           value={value.kind === "input" ? value.name : ""}
           disabled={disabled}
-          onChange={(event) =>
-            onChange(event.target.value ? { kind: "input", name: event.target.value } : { kind: "literal", value: 1 })
-          }
-        >
-          <option value="">a number</option>
-          {inputs.map((name) => (
-            <option key={name}>{name}</option>
-          ))}
-        </select>
+          onChange={(name) => onChange(name ? { kind: "input", name } : { kind: "literal", value: 1 })}
+        />
       )}
     </div>
   );
 }
 
-function Picture(properties: { instances: number; processes: number; gpus: number; isOpen: boolean }) {
-  const { instances, processes, gpus, isOpen } = properties;
-  const shownInstances = Math.min(instances, MOST_INSTANCES);
-  const cells = Math.min(Math.max(processes, gpus), MOST_CELLS);
-  const range = (count: number) => Array.from({ length: count }, (_, index) => index);
-  const title = `${instances} instance${instances === 1 ? "" : "s"} with ${processes} process${processes === 1 ? "" : "es"} each`;
+function Picture({ instances, processes, gpus }: { instances: number | null; processes: number | null; gpus: number }) {
+  const [boxes, used] = [instances ?? 1, processes ?? 1];
+  const cells = Math.min(Math.max(used, gpus), MOST_CELLS);
+  const range = (length: number) => Array.from({ length }, (_, index) => index);
+  const isKnown = instances !== null && processes !== null;
+  const title = isKnown ? `Instances: ${boxes}, processes of each: ${used}` : "The counts are inputs of the pipeline";
   return (
-    <div
-      className={`picture ${isOpen ? "unknown" : ""}`}
-      role="img"
-      aria-label={isOpen ? "The counts are inputs of the pipeline" : title}
-    >
-      {range(shownInstances).map((instance) => (
+    <div className={`picture ${isKnown ? "" : "unknown"}`} role="img" aria-label={title}>
+      {range(Math.min(boxes, MOST_INSTANCES)).map((instance) => (
         <span key={instance} className="instance">
           {range(cells).map((cell) => (
-            <i key={cell} className={cell >= processes ? "idle" : gpus && cell >= gpus ? "over" : ""} />
+            <i key={cell} className={cell >= used ? "idle" : gpus && cell >= gpus ? "over" : ""} />
           ))}
-          {processes > MOST_CELLS && <small>+{processes - MOST_CELLS}</small>}
+          {used > MOST_CELLS && <small>+{used - MOST_CELLS}</small>}
         </span>
       ))}
-      {instances > shownInstances && <small>+{instances - shownInstances}</small>}
+      {boxes > MOST_INSTANCES && <small>+{boxes - MOST_INSTANCES}</small>}
     </div>
   );
 }

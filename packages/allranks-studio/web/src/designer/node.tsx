@@ -7,11 +7,13 @@ import {
   useConnection,
   useUpdateNodeInternals,
 } from "@xyflow/react";
-import { type KeyboardEvent, memo, useEffect } from "react";
+import { type KeyboardEvent, memo, type ReactNode, useEffect } from "react";
 import type { InputPort, Node, Port } from "../api";
 import { State } from "../parts";
-import { useEditor } from "./editor";
-import { hue, isData, misfit, nodeAt, origins, parentOf, shown, targets, unconnectable } from "./ports";
+import { Button } from "./controls";
+import { goTo, useEditor } from "./editor";
+import { isMissing } from "./form";
+import { hue, isData, misfit, nodeAt, parentOf, shown, unconnectable } from "./ports";
 import { type Box, footer } from "./scene";
 
 export type BoxNode = FlowNode<{ box: Box }, "box">;
@@ -28,217 +30,151 @@ export const KINDS: Record<Node["kind"], [string, string]> = {
 };
 
 export const BoxView = memo(({ data: { box }, selected }: NodeProps<BoxNode>) => {
-  const editor = useEditor();
   const { node } = box;
-  const [symbol, kind] = KINDS[node.kind];
-  const live = editor.run?.states.get(node.path);
-  const findings = editor.document.findings.filter((each) => each.node === node.path);
-  const worst = findings.some((each) => each.level === "error") ? "error" : "warning";
   const update = useUpdateNodeInternals();
-  const signature = [...box.inputs, "|", ...box.outputs, box.width, box.height, box.open]
-    .map((each) => (typeof each === "object" ? each.name : each))
-    .join();
+  const ports = [...box.inputs, ...box.outputs].map((port) => port.name).join();
   // biome-ignore lint/correctness/useExhaustiveDependencies: the library measures the ports again when they change
-  useEffect(() => update(node.path), [signature, node.path]);
-  const classes = ["box", node.kind, live?.status ?? "", node.lock ? "locked" : "", box.open ? "open" : ""];
+  useEffect(() => update(node.path), [ports, box.inputs.length, box.width, box.height, box.open, node.path]);
+  const inner = node.graph?.inputs.filter((port) => isData(port.type)) ?? [];
+  const { run } = useEditor();
+  const status = run?.states.get(node.path)?.status ?? "";
   return (
-    <div className={classes.join(" ")}>
-      <header>
-        <span className="kind" title={kind}>
-          {symbol}
-        </span>
-        <b title={node.path}>{node.name}</b>
-        {live && <State status={live.status} short />}
-        {findings.length > 0 && (
-          <span className={`count ${worst}`} title={findings.map((each) => each.found).join("\n")}>
-            {findings.length}
-          </span>
-        )}
-        {node.lock && (
-          <button
-            type="button"
-            className="plain lock nodrag"
-            title={node.lock.text}
-            aria-label={`Locked: ${node.lock.text}`}
-            onClick={() => editor.select([node.path], true)}
-          >
-            <svg viewBox="0 0 12 12" width="11" aria-hidden="true">
-              <path fill="currentColor" d="M3 5V4a3 3 0 0 1 6 0v1h1v6H2V5h1zm1.6 0h2.8V4a1.4 1.4 0 0 0-2.8 0z" />
-            </svg>
-          </button>
-        )}
-        {node.graph && (
-          <button
-            type="button"
-            className="plain nodrag"
-            aria-expanded={box.open}
-            aria-label={`Open ${node.name} in place`}
-            onClick={() => editor.toggle(node.path)}
-          >
-            {box.open ? "−" : "+"}
-          </button>
-        )}
-        <small>{live?.progress || node.display_name || node.component || kind}</small>
-      </header>
+    <div className={`box ${node.kind} ${status} ${node.lock ? "locked" : ""} ${box.open ? "open" : ""}`}>
+      <Head box={box} />
       <div className="ports">
         <div>
           {box.inputs.map((port) => (
-            <Input key={port.name} box={box} port={port} reachable={selected} />
+            <PortHandle key={port.name} box={box} port={port} side="in" isReachable={selected} />
           ))}
         </div>
         <div>
           {box.outputs.map((port) => (
-            <Output key={port.name} box={box} port={port} reachable={selected} />
+            <PortHandle key={port.name} box={box} port={port} side="out" isReachable={selected} />
           ))}
         </div>
       </div>
       {footer(node) && <footer title={footer(node)}>{footer(node)}</footer>}
       <Handle id="in:" type="target" position={Position.Left} isConnectable={false} className="whole" />
       <Handle id="out:" type="source" position={Position.Right} isConnectable={false} className="whole" />
-      {box.open && <Inner box={box} />}
+      {box.open && (
+        <div className="inner">
+          {inner.map((port) => (
+            <PortHandle key={port.name} box={box} port={port} side="inner" />
+          ))}
+        </div>
+      )}
     </div>
   );
 });
 
-const onEnter = (act: () => void) => (event: KeyboardEvent) => {
-  if (event.key !== "Enter" && event.key !== " ") return;
-  event.preventDefault();
-  event.stopPropagation();
-  act();
-};
+function Head({ box }: { box: Box }) {
+  const { node } = box;
+  const { document, run, select, toggle } = useEditor();
+  const [symbol, kind] = KINDS[node.kind];
+  const live = run?.states.get(node.path);
+  const findings = document.findings.filter((each) => each.node === node.path);
+  const worst = findings.some((each) => each.level === "error") ? "error" : "";
+  const show = () => {
+    select([node.path]);
+    goTo(node.lock?.line || node.first);
+  };
+  return (
+    <header>
+      <span className="kind" title={kind}>
+        {symbol}
+      </span>
+      <b title={node.path}>{node.name}</b>
+      {live && <State status={live.status} short />}
+      {findings.length > 0 && (
+        <span className={`count ${worst}`} title={findings.map((each) => each.found).join("\n")}>
+          {findings.length}
+        </span>
+      )}
+      {node.lock && <Button className="plain nodrag" text={LOCK} name={`Locked: ${node.lock.text}`} onClick={show} />}
+      {node.graph && (
+        <Button
+          className="plain nodrag"
+          text={box.open ? "−" : "+"}
+          name={`Open ${node.name} in place`}
+          aria-expanded={box.open}
+          onClick={() => toggle(node.path)}
+        />
+      )}
+      <small>{live?.progress || node.display_name || node.component || kind}</small>
+    </header>
+  );
+}
 
-interface PortProperties<P> {
+const LOCK: ReactNode = (
+  <svg viewBox="0 0 12 12" width="11" aria-hidden="true">
+    <path fill="currentColor" d="M3 5V4a3 3 0 0 1 6 0v1h1v6H2V5h1zm1.6 0h2.8V4a1.4 1.4 0 0 0-2.8 0z" />
+  </svg>
+);
+
+interface PortProperties {
   box: Box;
-  port: P;
-  reachable: boolean; // by Tab
+  port: InputPort | Port;
+  side: "in" | "out" | "inner"; // inner: an input of an open pipeline, on its inner side
+  isReachable?: boolean; // by Tab
 }
 
-function Input({ box, port, reachable }: PortProperties<InputPort>) {
-  const editor = useEditor();
-  const reason = useMisfit(box, port);
-  const findings = editor.document.findings.filter((each) => each.node === box.node.path && each.port === port.name);
-  const isMissing = !port.value && !port.optional && port.default === null;
-  const value =
-    port.value?.kind === "input"
-      ? ` ‹ ${port.value.name}`
-      : port.value?.kind === "literal"
-        ? ` = ${shown(port.value)}`
-        : "";
-  const classes = [
-    "port",
-    hue(port.type),
-    reason ? "dim" : "",
-    port.value ? "set" : "",
-    findings.length || isMissing ? "bad" : "",
-  ];
+function PortHandle({ box: { node, graph, parent }, port, side, isReachable = false }: PortProperties) {
+  const { document, connect } = useEditor();
+  const { name, type } = port;
+  const isInput = side === "in";
+  const value = "value" in port ? port.value : null;
+  const reason = useMisfit({ node, graph, parent }, isInput ? (port as InputPort) : null);
+  const findings = document.findings.filter((each) => isInput && each.node === node.path && each.port === name);
+  const isReturned = graph.outputs.some((each) => side === "out" && shown(each.value) === `${node.name}.${name}`);
+  const text = value?.kind === "input" ? ` ‹ ${value.name}` : value?.kind === "literal" ? ` = ${shown(value)}` : "";
+  const isBad = findings.length > 0 || (isInput && isMissing(port as InputPort));
+  const about = [...findings.map((each) => each.found), type + (port.optional ? ", optional" : ""), port.description];
+  const press = (event: KeyboardEvent) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    event.stopPropagation();
+    connect(node, name, isInput ? "input" : "output");
+  };
   return (
     <Handle
-      id={`in:${port.name}`}
-      type="target"
-      position={Position.Left}
-      className={classes.join(" ")}
+      id={`${side}:${name}`}
+      type={isInput ? "target" : "source"}
+      position={isInput ? Position.Left : Position.Right}
+      className={`port ${hue(type)} ${reason && "dim"} ${(value || !isInput) && "set"} ${isBad && "bad"}`}
+      isConnectableStart={!isInput}
+      isConnectableEnd={isInput}
       role="button"
-      tabIndex={reachable ? 0 : -1}
-      isConnectableStart={false}
-      title={
-        findings.map((each) => each.found).join("\n") ||
-        `${port.type}${port.optional ? ", optional" : ""}\n${port.description}`
-      }
-      aria-label={`Input ${port.name} of ${box.node.name}, ${port.type}${port.value ? `, ${shown(port.value)}` : ""}`}
-      onKeyDown={onEnter(() =>
-        editor.ask({
-          kind: "connect",
-          title: `Connect ${box.node.name}.${port.name}`,
-          choices: origins(box.graph, box.node, port),
-          promote: { node: box.node, input: port.name },
-        }),
-      )}
+      tabIndex={isReachable ? 0 : -1}
+      title={about.join("\n")}
+      aria-label={`${isInput ? "Input" : "Output"} ${name} of ${node.name}, ${type}, ${shown(value) || "connect"}`}
+      onKeyDown={press}
     >
       <span>
-        {port.name}
-        <i>{value}</i>
+        {name}
+        <i>{side === "in" ? text : isReturned && " ›"}</i>
       </span>
     </Handle>
   );
 }
 
-function Output({ box, port, reachable }: PortProperties<Port>) {
-  const editor = useEditor();
-  const returned = box.graph.outputs.filter(
-    ({ value }) => value.kind === "output" && value.node === box.node.name && value.port === port.name,
-  );
-  return (
-    <Handle
-      id={`out:${port.name}`}
-      type="source"
-      position={Position.Right}
-      className={`port ${hue(port.type)} set`}
-      role="button"
-      tabIndex={reachable ? 0 : -1}
-      isConnectableEnd={false}
-      title={`${port.type}\n${port.description}`}
-      aria-label={`Output ${port.name} of ${box.node.name}, ${port.type}: connect`}
-      onKeyDown={onEnter(() =>
-        editor.ask({
-          kind: "connect",
-          title: `Connect ${box.node.name}.${port.name} to`,
-          choices: targets(box.graph, box.node, port),
-          promote: null,
-        }),
-      )}
-    >
-      <span>
-        <i>{returned.length ? `${returned.map(({ name }) => name).join(", ")} › ` : ""}</i>
-        {port.name}
-      </span>
-    </Handle>
-  );
-}
-
-// The inputs of an open pipeline, on its inner side.
-function Inner({ box }: { box: Box }) {
-  return (
-    <div className="inner">
-      {box.node.graph?.inputs
-        .filter((port) => isData(port.type))
-        .map((port) => (
-          <Handle
-            key={port.name}
-            id={`inner:${port.name}`}
-            type="source"
-            position={Position.Right}
-            className={`port ${hue(port.type)} set`}
-            isConnectableEnd={false}
-            title={port.type}
-          >
-            <span>{port.name}</span>
-          </Handle>
-        ))}
-    </div>
-  );
-}
+type Place = Pick<Box, "node" | "graph" | "parent">;
 
 // Return why the output that is dragged does not fit an input; "" if it does, or if none is dragged.
-function useMisfit(box: Box, input: InputPort): string {
-  const dragged = useConnection((connection) =>
-    connection.inProgress ? `${connection.fromNode.id} ${connection.fromHandle.id}` : "",
-  );
+function useMisfit(place: Place, input: InputPort | null): string {
   const { root } = useEditor();
-  if (!dragged) return "";
+  const dragged = useConnection((here) => (here.inProgress ? `${here.fromNode.id} ${here.fromHandle.id}` : ""));
   const [path = "", handle = ""] = dragged.split(" ");
-  return connectionMisfit(nodeAt(root, path), handle, box, input);
+  return dragged && input ? connectionMisfit(nodeAt(root, path), handle, place, input) : "";
 }
 
 // Return why a port, by its node and the name of its handle, cannot be connected to an input; "" if it can.
-export function connectionMisfit(source: Node | undefined, handle: string, box: Box, input: InputPort): string {
-  const name = handle.slice(handle.indexOf(":") + 1);
-  if (!source) return "it is gone";
-  if (handle.startsWith("inner:")) {
+export function connectionMisfit(source: Node | undefined, handle: string, to: Place, input: InputPort): string {
+  const [side, name] = handle.split(":");
+  if (source && side === "inner" && to.parent === source.path) {
     const port = source.graph?.inputs.find((each) => each.name === name);
-    if (box.parent !== source.path || !port) return "it is in another pipeline";
-    return box.node.lock?.text || input.locked || misfit(port.type, input.type);
+    return to.node.lock?.text || input.locked || (port ? misfit(port.type, input.type) : "it is gone");
   }
-  const output = source.outputs.find((each) => each.name === name);
-  if (parentOf(source.path) !== parentOf(box.node.path) || !output) return "it is in another pipeline";
-  return unconnectable(box.graph, source, output, box.node, input);
+  const output = source?.outputs.find((each) => each.name === name);
+  if (!source || !output || parentOf(source.path) !== parentOf(to.node.path)) return "it is in another pipeline";
+  return unconnectable(to.graph, source, output, to.node, input);
 }

@@ -1,84 +1,45 @@
 // The left side: components that can be added, or the nodes of the graph as a list.
-import { type KeyboardEvent, useId, useMemo, useState } from "react";
-import type { Node, PaletteItem } from "../api";
+import { type KeyboardEvent, useMemo, useState } from "react";
+import type { Node, PaletteItem, Port } from "../api";
+import { Button, Search, Switch } from "./controls";
 import { useEditor } from "./editor";
+import { isMissing } from "./form";
 import { KINDS } from "./node";
 
 export const PALETTE_DATA = "application/x-allranks-component";
 
+const TABS = ["Components", "Nodes"] as const;
+
 export function Side() {
-  const [tab, setTab] = useState<"components" | "nodes">("components");
+  const [tab, setTab] = useState<string>(TABS[0]);
   return (
     <aside className="side" aria-label="Components and nodes">
-      <div className="group">
-        <button type="button" aria-pressed={tab === "components"} onClick={() => setTab("components")}>
-          Components
-        </button>
-        <button type="button" aria-pressed={tab === "nodes"} onClick={() => setTab("nodes")}>
-          Nodes
-        </button>
-      </div>
-      {tab === "components" ? <Palette /> : <Outline />}
+      <Switch label="Side" options={TABS} value={tab} onChange={setTab} />
+      {tab === TABS[0] ? <Palette /> : <Outline />}
     </aside>
   );
 }
 
-const ORIGINS: Record<PaletteItem["origin"], string> = { project: "Project", registered: "Registered", library: "" };
+const ORIGINS = { project: "Project", registered: "Registered", library: "" };
 
 function Palette() {
-  const { palette, add, editable } = useEditor();
+  const { palette, add } = useEditor();
   const [query, setQuery] = useState("");
-  const [shown, setShown] = useState("");
-  const id = useId();
   const found = useMemo(() => search(palette, query), [palette, query]);
-  const enter = (event: KeyboardEvent) => {
+  const press = (event: KeyboardEvent) => {
     if (event.key === "Enter" && found[0]) add(found[0]);
-    if (event.key === "ArrowDown") step(event, 1);
+    walk(event);
   };
   return (
     <>
-      <input
-        type="search"
-        aria-label="Search components"
-        placeholder="Search, Enter adds"
-        value={query}
-        onChange={(event) => setQuery(event.target.value)}
-        onKeyDown={enter}
-      />
+      <Search placeholder="Search components" value={query} onChange={setQuery} onKeyDown={press} />
       <div className="cards">
         {groups(found, query !== "").map(([group, items]) => (
-          <section key={group} aria-labelledby={`${id}${group}`}>
-            <h3 id={`${id}${group}`}>{group}</h3>
-            <ul>
+          <section key={group}>
+            <h3>{group}</h3>
+            <ul aria-label={group}>
               {items.map((item) => (
-                <li key={item.component}>
-                  <button
-                    type="button"
-                    className="card"
-                    draggable={editable}
-                    disabled={!editable}
-                    onDragStart={(event) => {
-                      event.dataTransfer.setData(PALETTE_DATA, item.component);
-                      event.dataTransfer.effectAllowed = "copy";
-                    }}
-                    onDoubleClick={() => add(item)}
-                    onKeyDown={(event) => {
-                      if (event.key === "Enter") add(item);
-                      if (event.key === "ArrowDown" || event.key === "ArrowUp")
-                        step(event, event.key === "ArrowDown" ? 1 : -1);
-                    }}
-                    onClick={(event) => event.detail > 0 && setShown(shown === item.component ? "" : item.component)}
-                    onFocus={(event) => event.target.matches(":focus-visible") && setShown(item.component)}
-                    aria-label={`${item.display_name}, ${item.name} ${item.version}`}
-                    title="Drag it onto the canvas, or press Enter"
-                  >
-                    <b>{item.display_name}</b>
-                    <small>
-                      {[item.layout, ORIGINS[item.origin] && `v${item.version}`].filter(Boolean).join(" · ")}
-                    </small>
-                  </button>
-                  {shown === item.component && <Details item={item} />}
-                </li>
+                <Card key={item.component} item={item} />
               ))}
             </ul>
           </section>
@@ -89,38 +50,58 @@ function Palette() {
   );
 }
 
-function Details({ item }: { item: PaletteItem }) {
+function Card({ item }: { item: PaletteItem }) {
   const { add, editable } = useEditor();
-  const names = (ports: PaletteItem["inputs"], some: boolean) => {
-    const known = some ? ports.filter((port) => !port.optional && port.default === null) : ports;
-    return known.map((port) => `${port.name}: ${port.type}`).join(", ") || "none";
-  };
+  const [isOpen, setOpen] = useState(false);
+  const names = (ports: Port[]) => ports.map((port) => `${port.name}: ${port.type}`).join(", ") || "nothing";
+  const needed = item.inputs.filter((port) => isMissing({ ...port, value: null, line: 0, locked: "" }));
   return (
-    <div className="details">
-      <p>{item.description}</p>
-      <dl>
-        <dt>Needs</dt>
-        <dd>{names(item.inputs, true)}</dd>
-        <dt>Gives</dt>
-        <dd>{names(item.outputs, false)}</dd>
-        <dt>Version</dt>
-        <dd>
-          {item.name} {item.version}
-        </dd>
-      </dl>
-      <button type="button" disabled={!editable} onClick={() => add(item)}>
-        Add
+    <li>
+      <button
+        type="button"
+        className="card"
+        draggable={editable}
+        aria-expanded={isOpen}
+        title="Drag it onto the canvas, or press Enter"
+        onDragStart={(event) => event.dataTransfer.setData(PALETTE_DATA, item.component)}
+        onClick={() => setOpen(!isOpen)}
+        onDoubleClick={() => add(item)}
+        onKeyDown={(event) => {
+          walk(event);
+          if (event.key !== "Enter") return;
+          event.preventDefault();
+          add(item);
+        }}
+      >
+        <b>{item.display_name}</b>
+        <small>{[item.layout, item.origin !== "library" && item.version].filter(Boolean).join(" · ")}</small>
       </button>
-    </div>
+      {isOpen && (
+        <div className="details">
+          <p>{item.description}</p>
+          <dl>
+            <dt>Needs</dt>
+            <dd>{names(needed)}</dd>
+            <dt>Gives</dt>
+            <dd>{names(item.outputs)}</dd>
+            <dt>Component</dt>
+            <dd>{`${item.name} ${item.version}`}</dd>
+          </dl>
+          <Button text="Add" disabled={!editable} onClick={() => add(item)} />
+        </div>
+      )}
+    </li>
   );
 }
 
 // Move the focus to the card before or after this one.
-function step(event: KeyboardEvent, by: number): void {
-  const side = (event.currentTarget as HTMLElement).closest(".side");
-  const stops = [...(side?.querySelectorAll<HTMLElement>("input, .card") ?? [])];
-  stops[stops.indexOf(event.currentTarget as HTMLElement) + by]?.focus();
+function walk(event: KeyboardEvent): void {
+  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const here = event.currentTarget as HTMLElement;
+  if (!by) return;
   event.preventDefault();
+  const stops = [...(here.closest(".side")?.querySelectorAll<HTMLElement>("input, .card") ?? [])];
+  stops[stops.indexOf(here) + by]?.focus();
 }
 
 // Return the items that contain each word: those with it in their name first.
@@ -136,16 +117,17 @@ export function search(items: PaletteItem[], query: string): PaletteItem[] {
   return ranked.sort((a, b) => a.rank - b.rank).map((each) => each.item);
 }
 
+// Return the items by group: those of the project first, then registered ones, then the library's.
 function groups(items: PaletteItem[], isSearch: boolean): [string, PaletteItem[]][] {
-  if (isSearch) return items.length ? [["Found", items]] : [];
-  const found = new Map<string, PaletteItem[]>();
+  const found = new Map<string, PaletteItem[]>([
+    [ORIGINS.project, []],
+    [ORIGINS.registered, []],
+  ]);
   for (const item of items) {
-    const group = ORIGINS[item.origin] || item.group;
+    const group = isSearch ? "Found" : ORIGINS[item.origin] || item.group;
     found.set(group, [...(found.get(group) ?? []), item]);
   }
-  const order = Object.values(ORIGINS).filter(Boolean);
-  const place = (group: string) => (order.includes(group) ? order.indexOf(group) : order.length);
-  return [...found].sort(([a], [b]) => place(a) - place(b));
+  return [...found].filter(([, members]) => members.length);
 }
 
 // The nodes by name, also those that are not in sight.
@@ -154,13 +136,7 @@ function Outline() {
   const [query, setQuery] = useState("");
   return (
     <>
-      <input
-        type="search"
-        aria-label="Search nodes"
-        placeholder="Search nodes"
-        value={query}
-        onChange={(event) => setQuery(event.target.value)}
-      />
+      <Search placeholder="Search nodes" value={query} onChange={setQuery} />
       <div className="cards">
         <Nodes nodes={root?.nodes ?? []} query={query.toLowerCase()} />
       </div>

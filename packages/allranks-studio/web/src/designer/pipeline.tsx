@@ -1,95 +1,89 @@
 // The form of the pipeline itself: its inputs, outputs and default compute.
 import { useState } from "react";
-import type { Edit } from "../api";
+import type { Edit, Graph } from "../api";
+import { about, Button, Choose, Field, type Plain } from "./controls";
 import { freeName, useEditor } from "./editor";
-import { bounds, Control, PLAIN, type Plain, TextField } from "./fields";
 import { Findings } from "./form";
 import { hue, isData, shown, TYPES } from "./ports";
 
 export function PipelineForm() {
   const { document, graph, view, editable, session, run } = useEditor();
-  const send = (edit: Edit, said: string) => void session.edit([edit], said);
+  const verdict = run?.run.verdict;
+  const inputs = graph?.inputs.map((port) => {
+    const value = port.value ? `= ${shown(port.value)}` : "";
+    return {
+      ...port,
+      text: [port.type, port.optional ? "optional" : "", about(port), value].filter(Boolean).join(" · "),
+    };
+  });
+  const outputs = graph?.outputs.map((port) => ({ ...port, text: shown(port.value) }));
   return (
     <>
       <h2>{view || document.display_name || document.name || document.path}</h2>
       {!view && document.description && <p>{document.description}</p>}
-      {run?.run.verdict && (
-        <div className="verdict">
-          <b>
-            {run.run.verdict.step}
-            {run.run.verdict.rank !== null && `, rank ${run.run.verdict.rank}`}
-          </b>
-          <p>{run.run.verdict.reason}</p>
-          <small>{run.run.verdict.advice}</small>
+      {verdict && (
+        <div className="problem">
+          <b>{verdict.rank === null ? verdict.step : `${verdict.step}, rank ${verdict.rank}`}</b>
+          <p>{verdict.reason}</p>
+          <small>{verdict.advice}</small>
         </div>
       )}
-      <Findings findings={view ? document.findings.filter((each) => each.node.startsWith(view)) : document.findings} />
-      <fieldset>
-        <legend>Inputs</legend>
-        <ul className="plain-list">
-          {graph?.inputs.map((port) => (
-            <li key={port.name}>
-              <span className={hue(port.type)}>{port.name}</span>
-              <small>
-                {[port.type, bounds(port), port.optional ? "optional" : ""].filter(Boolean).join(", ")}
-                {port.value && ` = ${shown(port.value)}`}
-              </small>
-              <button
-                type="button"
-                disabled={!editable}
-                aria-label={`Delete input ${port.name}`}
-                onClick={() =>
-                  send({ op: "delete_input", graph: view, name: port.name }, `Deleted input ${port.name}.`)
-                }
-              >
-                ×
-              </button>
-            </li>
-          ))}
-        </ul>
-        {editable && <NewInput onAdd={(edit) => send(edit, "Added an input.")} />}
-      </fieldset>
-      <fieldset>
-        <legend>Outputs</legend>
-        <ul className="plain-list">
-          {graph?.outputs.map((port) => (
-            <li key={port.name}>
-              <span className={hue(port.type)}>{port.name}</span>
-              <small>{shown(port.value)}</small>
-              <button
-                type="button"
-                disabled={!editable}
-                aria-label={`Delete output ${port.name}`}
-                onClick={() =>
-                  send({ op: "delete_output", graph: view, name: port.name }, `Deleted output ${port.name}.`)
-                }
-              >
-                ×
-              </button>
-            </li>
-          ))}
-        </ul>
-        {editable && <NewOutput onAdd={(edit) => send(edit, "Added an output.")} />}
-      </fieldset>
+      <Findings findings={document.findings.filter((each) => each.node.startsWith(view))} />
+      <Ports kind="input" ports={inputs ?? []} />
+      {editable && graph && <NewInput graph={graph} />}
+      <Ports kind="output" ports={outputs ?? []} />
+      {editable && graph && <NewOutput graph={graph} />}
       {!view && (
-        <TextField
-          label="Default compute"
-          value={document.compute}
-          disabled={!editable}
-          onChange={(compute) => send({ op: "set_compute", node: "", compute }, `Default compute ${compute}.`)}
-        />
+        <fieldset>
+          <legend>Place</legend>
+          <Field
+            label="Default compute"
+            value={document.compute || null}
+            disabled={!editable}
+            onChange={(value) =>
+              session.edit(`Default compute ${value ?? "removed"}.`, {
+                op: "set_compute",
+                node: "",
+                compute: String(value ?? ""),
+              })
+            }
+          />
+        </fieldset>
       )}
     </>
   );
 }
 
-function NewInput({ onAdd }: { onAdd: (edit: Edit) => void }) {
-  const { view, graph } = useEditor();
+function Ports({ kind, ports }: { kind: "input" | "output"; ports: { name: string; type: string; text: string }[] }) {
+  const { view, editable, session } = useEditor();
+  const remove = (name: string) => {
+    const op = kind === "input" ? "delete_input" : "delete_output";
+    session.edit(`Deleted ${kind} ${name}.`, { op, graph: view, name });
+  };
+  return (
+    <fieldset>
+      <legend>{kind === "input" ? "Inputs" : "Outputs"}</legend>
+      <ul className="plain-list">
+        {ports.map(({ name, type, text }) => (
+          <li key={name}>
+            <span className={hue(type)}>{name}</span>
+            <small>{text}</small>
+            <Button text="×" name={`Delete ${kind} ${name}`} disabled={!editable} onClick={() => remove(name)} />
+          </li>
+        ))}
+      </ul>
+    </fieldset>
+  );
+}
+
+function NewInput({ graph }: { graph: Graph }) {
+  const { view, session } = useEditor();
   const [name, setName] = useState("");
   const [type, setType] = useState("integer");
   const [value, setValue] = useState<Plain>(null);
   const add = () => {
-    onAdd({ op: "add_input", graph: view, name: freeName(graph, name.trim()), type, default: value });
+    const edit: Edit = { op: "add_input", graph: view, name: freeName(graph, name.trim()), type, default: value };
+    session.edit(`Added input ${edit.name}.`, edit);
     setName("");
     setValue(null);
   };
@@ -101,50 +95,32 @@ function NewInput({ onAdd }: { onAdd: (edit: Edit) => void }) {
         value={name}
         onChange={(event) => setName(event.target.value)}
       />
-      <select aria-label="Type of the new input" value={type} onChange={(event) => setType(event.target.value)}>
-        {TYPES.map((each) => (
-          <option key={each}>{each}</option>
-        ))}
-      </select>
-      {name && !isData(type) && (
-        <>
-          <label htmlFor="new-default">Default</label>
-          <Control id="new-default" port={{ ...PLAIN, type }} value={value} onChange={setValue} />
-        </>
-      )}
-      <button type="button" disabled={!name.trim()} onClick={add}>
-        Add input
-      </button>
+      <Choose label="Type of the new input" options={TYPES} value={type} onChange={setType} />
+      {name && !isData(type) && <Field label="Default" port={{ type }} value={value} onChange={setValue} />}
+      <Button text="Add input" disabled={!name.trim()} onClick={add} />
     </div>
   );
 }
 
-function NewOutput({ onAdd }: { onAdd: (edit: Edit) => void }) {
-  const { view, graph } = useEditor();
+function NewOutput({ graph }: { graph: Graph }) {
+  const { view, session } = useEditor();
   const [source, setSource] = useState("");
-  const choices = (graph?.nodes ?? []).flatMap((node) => node.outputs.map((port) => `${node.name}.${port.name}`));
-  if (!choices.length) return null;
+  const choices = graph.nodes.flatMap((node) => node.outputs.map((port) => `${node.name}.${port.name}`));
   const [node = "", port = ""] = source.split(".");
-  const taken = new Set(graph?.outputs.map((each) => each.name));
-  const name = taken.has(port) ? `${node}_${port}` : port;
+  const name = graph.outputs.some((each) => each.name === port) ? `${node}_${port}` : port;
+  const add = () => {
+    session.edit(`Added output ${name}.`, { op: "add_output", graph: view, name, node, port });
+    setSource("");
+  };
   return (
     <div className="new">
-      <select aria-label="Source of the new output" value={source} onChange={(event) => setSource(event.target.value)}>
-        <option value="">New output of …</option>
-        {choices.map((each) => (
-          <option key={each}>{each}</option>
-        ))}
-      </select>
-      <button
-        type="button"
-        disabled={!source}
-        onClick={() => {
-          onAdd({ op: "add_output", graph: view, name, node, port });
-          setSource("");
-        }}
-      >
-        {source ? `Add output ${name}` : "Add output"}
-      </button>
+      <Choose
+        label="Source of the new output"
+        options={[["", "New output of …"], ...choices]}
+        value={source}
+        onChange={setSource}
+      />
+      <Button text={`Add output ${name}`} disabled={!source} onClick={add} />
     </div>
   );
 }

@@ -74,7 +74,7 @@ export function targets(graph: Graph, source: Node, output: Port): Choice[] {
   const value: Value = { kind: "output", node: source.name, port: output.name };
   const found = graph.nodes.flatMap((node) =>
     node.inputs
-      .filter((input) => !unconnectable(graph, source, output, node, input))
+      .filter((input) => !unconnectable(graph, source, output, node, input) && shown(input.value) !== shown(value))
       .map((input) => ({ label: `${node.name}.${input.name}`, note: note(input), node, input, value })),
   );
   return sorted(found, (each) => rank(each.input, output.type));

@@ -14,6 +14,8 @@ export interface Box {
   parent: string; // path of the open box around it; "" for none
   x: number; // relative to the parent
   y: number;
+  left: number; // relative to the canvas
+  top: number;
   shift: [number, number]; // by how much boxes that are open moved it
   width: number;
   height: number;
@@ -40,6 +42,11 @@ export interface Scene {
 export function scene(document: Document, graph: Graph, open: ReadonlySet<string>): Scene {
   const found: Scene = { boxes: [], wires: [] };
   draw(found, document, graph, "", open);
+  const boxes = new Map(found.boxes.map((box) => [box.node.path, box]));
+  for (const box of found.boxes) {
+    box.left = box.x + (boxes.get(box.parent)?.left ?? 0);
+    box.top = box.y + (boxes.get(box.parent)?.top ?? 0);
+  }
   return found;
 }
 
@@ -53,7 +60,8 @@ function draw(to: Scene, document: Document, graph: Graph, parent: string, open:
       (port) => isData(port.type) || used.has(`${node.name}.${port.name}`) || isControl(node),
     );
     const height = HEADER + ROW * Math.max(inputs.length, outputs.length) + (footer(node) ? FOOT : 8);
-    return { node, graph, parent, x, y, shift: [0, 0], width: WIDTH, height, open: false, inputs, outputs };
+    const place = { x, y, left: 0, top: 0, shift: [0, 0] as [number, number], width: WIDTH, height };
+    return { node, graph, parent, ...place, open: false, inputs, outputs };
   });
   const inside = new Map<string, Scene>();
   for (const box of boxes) {
@@ -81,6 +89,10 @@ function draw(to: Scene, document: Document, graph: Graph, parent: string, open:
     to.wires.push(...(part?.wires ?? []), ...(part && box.node.graph ? innerWires(box.node, box.node.graph) : []));
   }
   to.wires.push(...wires(graph));
+  return bounds(boxes);
+}
+
+export function bounds(boxes: { x: number; y: number; width: number; height: number }[]) {
   return {
     left: Math.min(...boxes.map((box) => box.x)),
     top: Math.min(...boxes.map((box) => box.y)),

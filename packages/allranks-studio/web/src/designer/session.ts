@@ -64,10 +64,16 @@ export class Session {
     }
   }
 
-  // Make all of the edits or none. Return the document after them; null if they were not made.
-  edit(edits: Edit[], said: string): Promise<Document | null> {
+  // Make all of the edits or none, and say so. Return the document after them; null if they were not made.
+  edit(said: string, ...edits: Edit[]): Promise<Document | null> {
     this.flush();
     return this.change("edit", { edits }, said, edits);
+  }
+
+  // Wait until all changes were answered.
+  async settle(): Promise<void> {
+    this.flush();
+    await this.queue;
   }
 
   undo = () => this.step("undo");

@@ -4,7 +4,7 @@ import { createSavedStore, useStore } from "../store";
 
 const share = createSavedStore("designer.share", 36); // percent of the code
 
-export function Split({ side }: { side: "below" | "beside" }) {
+export function Split({ side }: { side: string }) {
   const percent = useStore(share);
   const set = (value: number) => share.set(Math.min(Math.max(Math.round(value), 12), 80));
   useEffect(() => {

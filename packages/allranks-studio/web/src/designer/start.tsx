@@ -1,71 +1,65 @@
 // The first view: pipelines of the folder, and new ones.
-import { useState } from "react";
-import type { Document, PipelineFile } from "../api";
+import { type ReactNode, useState } from "react";
+import type { PipelineFile } from "../api";
 import { Dialog, Loading, Problem } from "../parts";
 import { navigate, view } from "../router";
 import { post, useServer } from "../server";
 
-export const address = (path: string) => view(["designer"], { path });
+const EMPTY: PipelineFile = { path: "", title: "New pipeline", origin: "library" };
 
 export function Start({ folder }: { folder: string }) {
   const { data, error } = useServer<PipelineFile[]>("/api/pipelines", { folder }, (event) => event.kind === "document");
-  const [source, setSource] = useState<PipelineFile | "" | null>(null);
+  const [source, setSource] = useState<PipelineFile | null>(null);
   if (error) return <Problem error={error} />;
   if (!data) return <Loading />;
-  const mine = data.filter((each) => each.origin === "project");
-  const library = data.filter((each) => each.origin === "library");
+  const [mine, library] = ["project", "library"].map((origin) => data.filter((each) => each.origin === origin));
   return (
-    <div className="page start">
+    <div className="page">
       <h1>Pipelines</h1>
       <ul className="tiles" aria-label="Pipelines of this folder">
-        {mine.map((each) => (
+        {mine?.map((each) => (
           <li key={each.path}>
-            <a href={address(each.path)}>
-              <b>{each.title}</b>
-              <small>{each.path}</small>
+            <a href={view(["designer"], { path: each.path })}>
+              <Tile title={each.title} text={each.path} />
             </a>
           </li>
         ))}
-        <li>
-          <button type="button" onClick={() => setSource("")}>
-            <b>New pipeline</b>
-            <small>empty</small>
-          </button>
-        </li>
+        {!mine?.length && <li className="soft">This folder has no pipelines yet.</li>}
       </ul>
-      {library.length > 0 && <h2>New from the library</h2>}
-      <ul className="tiles" aria-label="Pipelines of the library">
-        {library.map((each) => (
+      <h2>New pipeline</h2>
+      <ul className="tiles" aria-label="New pipeline">
+        {[EMPTY, ...(library ?? [])].map((each) => (
           <li key={each.path}>
             <button type="button" onClick={() => setSource(each)}>
-              <b>{each.title}</b>
-              <small>{each.path.replace(/^.*\//, "")}</small>
+              <Tile title={each.path ? each.title : "Empty"} text={each.path && fileName(each.path)} />
             </button>
           </li>
         ))}
       </ul>
-      {source !== null && <New folder={folder} source={source} onClose={() => setSource(null)} />}
+      {source && <New folder={folder} source={source} onClose={() => setSource(null)} />}
     </div>
   );
 }
 
-function New({ folder, source, onClose }: { folder: string; source: PipelineFile | ""; onClose: () => void }) {
-  const [path, setPath] = useState(source ? source.path.replace(/^.*\//, "") : "my_pipeline.py");
-  const [error, setError] = useState<unknown>(null);
-  const create = () =>
-    post<Document>("/api/document/new", { folder, path, source: source ? source.path : "" }).then(
-      () => navigate(address(path)),
-      setError,
-    );
+const fileName = (path: string) => path.replace(/^.*\//, "");
+
+function Tile({ title, text }: { title: string; text: string }): ReactNode {
   return (
-    <Dialog
-      title={source ? `New from ${source.title}` : "New pipeline"}
-      onClose={onClose}
-      submit="Create"
-      disabled={!path.trim()}
-      onSubmit={() => void create()}
-    >
-      <label htmlFor="new-path">File, .py or .yaml, in this folder</label>
+    <>
+      <b>{title}</b>
+      <small>{text}</small>
+    </>
+  );
+}
+
+function New({ folder, source, onClose }: { folder: string; source: PipelineFile; onClose: () => void }) {
+  const [path, setPath] = useState(fileName(source.path) || "my_pipeline.py");
+  const [error, setError] = useState<unknown>(null);
+  const open = () => navigate(view(["designer"], { path }));
+  const create = () => post("/api/document/new", { folder, path, source: source.path }).then(open, setError);
+  return (
+    <Dialog title={source.title} onClose={onClose} submit="Create" disabled={!path.trim()} onSubmit={create}>
+      <label htmlFor="new-path">File in this folder, .py or .yaml</label>
       <input id="new-path" value={path} onChange={(event) => setPath(event.target.value)} />
       {error !== null && <Problem error={error} />}
     </Dialog>

@@ -1,39 +1,39 @@
 // What can be done with the selection and the view: buttons, and the same as shortcuts.
 import { useReactFlow } from "@xyflow/react";
+import { Button } from "./controls";
 import { freeName, useEditor } from "./editor";
 import { nodeAt, parentOf } from "./ports";
 
 export function useActions() {
   const editor = useEditor();
   const { selection, root, session, editable, graph } = editor;
-  const [only] = selection;
-  const node = selection.length === 1 && only !== undefined ? nodeAt(root, only) : undefined;
-  const isLocked = selection.some((path) => nodeAt(root, path)?.lock);
-  const canChange = editable && selection.length > 0 && !isLocked;
-  const selectAfter = (path: string) => (after: unknown) => after && editor.select([path]);
-  const inside = (name: string) => [parentOf(only ?? ""), name].filter(Boolean).join(".");
+  const [only = ""] = selection;
+  const node = selection.length === 1 ? nodeAt(root, only) : undefined;
+  const canChange = editable && selection.length > 0 && !selection.some((path) => nodeAt(root, path)?.lock);
+  const selectNew = (name: string) => (after: unknown) =>
+    after && editor.select([[parentOf(only), name].filter(Boolean).join(".")]);
   return {
     node,
     canChange,
     rename: () => {
       if (!canChange || !node) return;
       const done = (name: string) =>
-        void session
-          .edit([{ op: "rename_node", node: node.path, name }], `Renamed ${node.name} to ${name}.`)
-          .then(selectAfter(inside(name)));
+        session
+          .edit(`Renamed ${node.name} to ${name}.`, { op: "rename_node", node: node.path, name })
+          .then(selectNew(name));
       editor.ask({ kind: "name", title: `Rename ${node.name}`, value: node.name, submit: "Rename", done });
     },
     duplicate: () => {
       if (!canChange) return;
       const edits = selection.map((path) => ({ op: "duplicate_node", node: path, name: "" }) as const);
-      void session.edit(edits, `Duplicated ${selection.join(", ")}.`);
+      session.edit(`Duplicated ${selection.join(", ")}.`, ...edits);
     },
     wrap: () => {
       if (!canChange) return;
       const done = (name: string) =>
-        void session
-          .edit([{ op: "wrap_nodes", nodes: selection, name }], `Wrapped ${selection.join(", ")} in ${name}.`)
-          .then(selectAfter(inside(name)));
+        session
+          .edit(`Wrapped ${selection.join(", ")} in ${name}.`, { op: "wrap_nodes", nodes: selection, name })
+          .then(selectNew(name));
       const value = freeName(graph, node ? `${node.name}_pipeline` : "part");
       editor.ask({ kind: "name", title: "Wrap in a nested pipeline", value, submit: "Wrap", done });
     },
@@ -42,62 +42,41 @@ export function useActions() {
 }
 
 export function CanvasTools({ fit }: { fit: () => void }) {
-  const editor = useEditor();
+  const { view, enter, document, selection } = useEditor();
   const flow = useReactFlow();
   const { node, canChange, rename, duplicate, wrap, remove } = useActions();
-  const trail = editor.view ? editor.view.split(".") : [];
+  const trail = view.split(".").filter(Boolean);
+  const paths = trail.map((_, index) => trail.slice(0, index + 1).join("."));
   return (
     <>
       <div className="tools left">
-        <nav aria-label="Nested pipelines">
-          {trail.length > 0 && (
-            <button type="button" onClick={() => editor.enter("")}>
-              {editor.document.name || "pipeline"}
-            </button>
-          )}
-          {trail.map((name, index) => (
-            <button
-              key={trail.slice(0, index + 1).join(".")}
-              type="button"
-              aria-current={index === trail.length - 1 ? "true" : undefined}
-              onClick={() => editor.enter(trail.slice(0, index + 1).join("."))}
-            >
-              › {name}
-            </button>
-          ))}
-        </nav>
-        {editor.selection.length > 0 && (
+        {view && (
+          <nav aria-label="Nested pipelines">
+            <Button text={document.name || "pipeline"} onClick={() => enter("")} />
+            {paths.map((path) => (
+              <Button
+                key={path}
+                text={`› ${path.split(".").at(-1)}`}
+                aria-current={path === view}
+                onClick={() => enter(path)}
+              />
+            ))}
+          </nav>
+        )}
+        {selection.length > 0 && (
           <div role="toolbar" aria-label="Selection">
-            {node?.graph && (
-              <button type="button" onClick={() => editor.enter(node.path)}>
-                Enter
-              </button>
-            )}
-            <button type="button" disabled={!canChange || !node} onClick={rename}>
-              Rename
-            </button>
-            <button type="button" disabled={!canChange} onClick={duplicate}>
-              Duplicate
-            </button>
-            <button type="button" disabled={!canChange} onClick={wrap}>
-              Wrap
-            </button>
-            <button type="button" disabled={!canChange} onClick={remove}>
-              Delete
-            </button>
+            {node?.graph && <Button text="Enter" onClick={() => enter(node.path)} />}
+            <Button text="Rename" disabled={!canChange || !node} onClick={rename} />
+            <Button text="Duplicate" disabled={!canChange} onClick={duplicate} />
+            <Button text="Wrap" disabled={!canChange} onClick={wrap} />
+            <Button text="Delete" disabled={!canChange} onClick={remove} />
           </div>
         )}
       </div>
       <div className="tools right" role="toolbar" aria-label="View">
-        <button type="button" aria-label="Zoom out" onClick={() => void flow.zoomOut()}>
-          −
-        </button>
-        <button type="button" aria-label="Zoom in" onClick={() => void flow.zoomIn()}>
-          +
-        </button>
-        <button type="button" onClick={() => fit()}>
-          Fit
-        </button>
+        <Button text="−" name="Zoom out" onClick={() => flow.zoomOut()} />
+        <Button text="+" name="Zoom in" onClick={() => flow.zoomIn()} />
+        <Button text="Fit" onClick={fit} />
       </div>
     </>
   );
