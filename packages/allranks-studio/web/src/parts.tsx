@@ -109,6 +109,8 @@ export function Dialog(properties: {
   const element = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     element.current?.showModal();
+    // A body that scrolls would get the focus itself.
+    element.current?.querySelector<HTMLElement>(".body :is(input, select, button)")?.focus();
   }, []);
   return (
     <dialog ref={element} aria-label={properties.title} onClose={properties.onClose}>

@@ -9,7 +9,7 @@ import { Canvas } from "./canvas";
 import { Code } from "./code";
 import { Button, Choose } from "./controls";
 import { Dialogs } from "./dialogs";
-import { Provider, useEditor } from "./editor";
+import { goTo, Provider, useEditor } from "./editor";
 import { Findings, Form } from "./form";
 import { useMedia, useStylesheet } from "./media";
 import { Side } from "./palette";
@@ -104,11 +104,11 @@ function Bar() {
   return (
     <div className="strip" role="toolbar" aria-label="Document">
       <a href={view(["designer"])}>Pipelines</a>
-      <b title={document.path}>{document.path}</b>
+      <h1>{document.path}</h1>
       <span className={numbers[0] ? "wrong" : "soft"}>
         {waiting ? "Checking …" : numbers.filter(Boolean).join(", ") || "no findings"}
       </span>
-      {!document.current && <span className="wrong">The code cannot be read. This is its last good graph.</span>}
+      {!document.current && <Stale />}
       {document.read_only && <span className="badge">read-only</span>}
       <span className="space" />
       {run ? (
@@ -128,6 +128,13 @@ function Bar() {
       <Button text="Run" className="primary" disabled={!document.current} onClick={() => ask({ kind: "run" })} />
     </div>
   );
+}
+
+function Stale() {
+  const cause = useEditor().document.findings.find((each) => each.level === "error" && each.line > 0);
+  const text = "The canvas shows the last code that could be read";
+  if (!cause) return <span className="wrong">{text}</span>;
+  return <Button className="plain" text={`${text}. Line ${cause.line}: ${cause.found}`} onClick={() => goTo(cause.line)} />;
 }
 
 // What the server refused, and why. Nothing was changed.

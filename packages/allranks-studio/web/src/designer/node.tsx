@@ -151,7 +151,7 @@ function PortHandle({ box: { node, graph, parent }, port, side, isReachable = fa
     >
       <span>
         {name}
-        <i>{side === "in" ? text : isReturned && " ›"}</i>
+        <i aria-hidden="true">{side === "in" ? text : isReturned && " ›"}</i>
       </span>
     </Handle>
   );
