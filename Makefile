@@ -29,7 +29,7 @@ BESIDE ?=
 # Random faults of make test-faults.
 LAUNCHES ?= 25
 
-.PHONY: FORCE axe azurite chromium demo demo-lm studio test test-quick test-recipes test-faults test-images lint format benchmarks dist pictures docs tensorflow tensorflow-horovod horovod deepspeed-ops clean
+.PHONY: FORCE axe azurite chromium compiled demo demo-lm studio test test-quick test-recipes test-faults test-images lint format benchmarks dist pictures docs tensorflow tensorflow-horovod horovod deepspeed-ops clean
 
 demo: $(VENV)/.demo
 	$(BIN)/allranks run pipelines/image_classification.py $(ARGS)
@@ -38,7 +38,7 @@ demo-lm: $(VENV)/.demo-lm # A Llama of 3 million parameters, by DeepSpeed ZeRO 2
 	$(BIN)/allranks logs latest sample
 
 test:
-	$(MAKE) --jobs=3 horovod deepspeed-ops lint tensorflow azurite axe studio $(BESIDE)
+	$(MAKE) --jobs=3 horovod deepspeed-ops lint compiled tensorflow azurite axe studio $(BESIDE)
 	$(PYTEST) -n 5 --dist loadgroup -m "not recipe"
 test-quick: lint
 	$(PYTEST) -n logical --dist loadgroup -m "not slow"
@@ -83,6 +83,10 @@ docs: $(VENV)/.dev # The pages that are made from the source, and the site in bu
 	for page in api checks cli components library sizes; do $(BIN)/python tools/make_$$page.py || exit 1; done
 	$(BIN)/python tools/make_site.py
 
+# Python compiles what the tests import, pytest their assertions, and Hypothesis looks for constants: once, beside the lint,
+# and not by five workers at once.
+compiled: $(VENV)/.dev
+	@$(PYTEST) --collect-only -q -m "not recipe" >/dev/null 2>&1 || true # the tests say what is wrong
 tensorflow: $(TENSORFLOW)/.installed
 tensorflow-horovod: $(TENSORFLOW)-horovod/.installed
 azurite: $(AZURITE)

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from hypothesis.configuration import set_hypothesis_home_dir
 
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord
@@ -112,7 +111,6 @@ def pytest_configure() -> None:
     temporary = _folder(tempfile.gettempdir(), prefix="test-")
     os.environ["TMPDIR"] = str(temporary)
     tempfile.tempdir = None  # looked up again
-    set_hypothesis_home_dir(temporary)
     # An instance of the rack has a temporary folder of its own, and the machine's home.
     caches = Path.home() / ".cache"
     caches.mkdir(parents=True, exist_ok=True)

@@ -82,19 +82,20 @@ def test_workers_of_a_parallel_step_are_forked_and_the_same_as_cold_ones(code: C
         assert all(worker == [not cold, ["score.py", "--x", "a  b"], "score"] for worker in workers)
 
 
-@pytest.mark.parametrize(
-    ("command", "forked"),
-    [
-        ("ASSIGNED=1 python -u train.py", True),
-        ("python train.py \\\n  --more\n", True),
-        ("python train.py | cat", True),
-        ("cd . && python train.py 2>&1; true", True),
-        ("python -c 'import train'", False),
-        ("OMP_NUM_THREADS=$((RANK + 100)) python train.py", False),
-    ],
-)
-def test_programs_whose_imports_read_the_same_are_forked(command: str, forked: bool, code: Code, run_steps) -> None:
+PROGRAMS = {
+    "ASSIGNED=1 python -u train.py": True,
+    "python train.py \\\n  --more\n": True,
+    "python train.py | cat": True,
+    "cd . && python train.py 2>&1; true": True,
+    "python -c 'import train'": False,
+    "OMP_NUM_THREADS=$((RANK + 100)) python train.py": False,
+}
+
+
+def test_programs_whose_imports_read_the_same_are_forked(code: Code, run_steps) -> None:
     (Path(code.folder) / "train.py").write_text(NAMED)
-    record = run_steps(step(code, command))
+    record = run_steps(*(replace(step(code, command), name=f"step_{at}") for at, command in enumerate(PROGRAMS)))
     assert record.status is Status.COMPLETED, record.verdict
-    assert [Path(rank.log).read_text() for rank in record.step("train").ranks] == [f"{forked}\n"] * 4
+    logs = {command: [Path(rank.log).read_text() for rank in each.ranks]
+            for command, each in zip(PROGRAMS, record.steps, strict=True)}  # fmt: skip
+    assert logs == {command: [f"{forked}\n"] * 4 for command, forked in PROGRAMS.items()}
