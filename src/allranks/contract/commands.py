@@ -62,6 +62,7 @@ def expansions(command: str, *, with_default: bool) -> list[str]:
     return [each["braced"] or each["bare"] for each in found if with_default or not each["default"]]
 
 
+@functools.lru_cache(256)  # the steps of a pipeline share commands, and a check asks several times
 def simple_commands(command: str) -> tuple[SimpleCommand, ...]:
     """Return the simple commands of a command template, in order; none if a quote is not closed.
 

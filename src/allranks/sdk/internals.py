@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
+from functools import cache
 from http import HTTPStatus
 from importlib import import_module
 from operator import attrgetter, methodcaller
@@ -57,6 +58,7 @@ PARTS = {
     "PipelineInput": f"{_SDK}.entities._job.pipeline._io:PipelineInput",
     "NodeOutput": f"{_SDK}.entities._job.pipeline._io:NodeOutput",
     "builders": f"{_SDK}.dsl._pipeline_component_builder:_definition_builder_stack",
+    "PersistentLocals": f"{_SDK}._utils._func_utils:PersistentLocalsFunctionProfilerBuilder",
     "PipelineComponentBuilder": f"{_SDK}.dsl._pipeline_component_builder:PipelineComponentBuilder",
     "pipeline_expressions": f"{_SDK}.entities._job.pipeline._pipeline_expression",
     "schema_fields": f"{_SDK}._schema.core.fields",
@@ -177,8 +179,12 @@ def is_binding(value: Any) -> bool:
     """Return whether a value is a binding to the pipeline: an object of the DSL, or a text."""
     if isinstance(value, str):
         return re.search(r"\$\{\{\s*parent\.", value) is not None
-    kinds = tuple(__getattr__(name) for name in ("PipelineInput", "NodeOutput", "PipelineExpression"))
-    return isinstance(value, kinds)
+    return isinstance(value, _bindings())
+
+
+@cache
+def _bindings() -> tuple[type, ...]:
+    return tuple(__getattr__(name) for name in ("PipelineInput", "NodeOutput", "PipelineExpression"))
 
 
 def declare(node: Any, name: str, port: Any) -> None:

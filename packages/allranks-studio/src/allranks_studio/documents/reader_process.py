@@ -130,8 +130,35 @@ def prepared(loaded: Loaded) -> Iterator[None]:
     with (
         internals.replaced(sdk, "load_component", load_component),
         internals.replaced(functions, "component_function", component_function),
+        internals.replaced(internals.PersistentLocals, "_call", called),
     ):
         yield
+
+
+def called(_: Any, function: Any, arguments: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Call a pipeline function, and return its result and its variables.
+
+    The SDK's own function for this is called at each call of any function, also one in C, which takes a third longer.
+    """
+    variables: dict[str, Any] = {}
+
+    def returned(frame: Any, event: str, _: Any) -> Any:
+        if event == "return":
+            variables.update(frame.f_locals)
+        return returned
+
+    def entered(frame: Any, _: str, __: Any) -> Any:
+        if frame.f_code is not function.__code__:
+            return None
+        frame.f_trace_lines = False
+        return returned
+
+    before = sys.gettrace()
+    sys.settrace(entered)
+    try:
+        return function(**arguments), variables
+    finally:
+        sys.settrace(before)
 
 
 @contextlib.contextmanager
