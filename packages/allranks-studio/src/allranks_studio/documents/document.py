@@ -131,23 +131,24 @@ class Document:
         if self._reading.graph is None:
             expected = "a file that can be read"
             raise InputError(Problem(self.path, "it cannot be edited while it has errors", expected, "correct it"))
-        graph, text, titles = self._graph, self._text, []
+        graph, text, titles, read = self._graph, self._text, list[str](), self._reading
         for place, edit in enumerate(changes, 1):
             assert graph is not None
-            edit = named(graph, edit, self._language.taken(text))
+            edit = named(graph, edit, self._language.taken(text) if isinstance(self._language, Python) else ())
+            is_new = isinstance(edit, edits.AddNode)
+            result = graph if is_new else _intended(graph, edit)  # which refuses what is impossible
             text = applied(text, self._language.patches(text, edit, graph, self._file))
-            # Only the reader knows the ports of a component, and the one of a changed distribution.
-            is_last = place == len(changes)
-            needs_reading = isinstance(edit, (edits.AddNode, edits.SetDistribution))
-            read = self._read(text) if is_last or needs_reading else None
-            graph = self._intended(graph, edit, read.graph if read else None)
-            if is_last:
-                assert read is not None
-                self._verify(graph, read)
-            graph = placed(graph, self._language.outline(text))
+            # Only the reader knows the ports of a new component, and the name of a variant.
+            if is_new or isinstance(edit, edits.SetDistribution) or place == len(changes):
+                read = self._read(text)
+                if read.graph is None:
+                    raise Refused(read.findings, [])
+                result = _followed(_intended(graph, edit, read.graph) if is_new else result, edit, read.graph)
+                if lines := difference(result, read.graph):
+                    raise Refused([], lines)
+            graph = placed(result, self._language.outline(text))
             titles.append(title_of(edit))
         if changes:
-            assert read is not None
             title = titles[0] if len(titles) == 1 else f"{titles[0]} and {len(titles) - 1} more"
             self._write(file_text.encode(text, self._data, self._file), read, title)
 
@@ -188,25 +189,6 @@ class Document:
 
     def _outline(self, text: str) -> Outline:
         return self._language.outline(text)
-
-    def _intended(self, graph: Graph, edit: Edit, read: Graph | None) -> Graph:
-        if isinstance(edit, edits.AddNode):
-            if read is None:
-                return graph  # `_verify` refuses it
-            return intended(graph, edit, _without_values(read, f"{edit.graph}.{edit.name}".lstrip(".")))
-        result = graph
-        for each in _with_copies(graph, edit):
-            result = intended(result, each)
-            if isinstance(each, edits.SetDistribution) and read is not None:
-                variant = partial(replace, component=node_at(read, each.node).component)
-                result = changed_node(result, each.node, variant)
-        return result
-
-    def _verify(self, graph: Graph, read: Reading) -> None:
-        if read.graph is None:
-            raise Refused(read.findings, [])
-        if lines := difference(graph, read.graph):
-            raise Refused([], lines)
 
     def _write(self, data: bytes, reading: Reading, title: str) -> None:
         before = self._data
@@ -316,9 +298,28 @@ def _copies(graph: Graph, around: str) -> list[str]:
     return [around] if own is None else [path for path, inner in found if lines(inner) == lines(own)]
 
 
-def _without_values(graph: Graph, path: str) -> Any:
-    node = node_at(graph, path)
-    return replace(node, inputs=tuple(replace(port, value=None, line=0, locked="") for port in node.inputs))
+def _intended(graph: Graph, edit: Edit, read: Graph | None = None) -> Graph:
+    """Return what an edit should result in, also in other steps of the same nested pipeline. read: with its new node"""
+    result = graph
+    for each in _with_copies(graph, edit):
+        item = None
+        if isinstance(each, edits.AddNode) and read is not None:
+            item = node_at(read, f"{each.graph}.{each.name}".lstrip("."))
+            item = replace(item, inputs=tuple(replace(port, value=None, line=0, locked="") for port in item.inputs))
+        result = intended(result, each, item)
+    return result
+
+
+def _followed(graph: Graph, edit: Edit, read: Graph) -> Graph:
+    """Return the graph with what follows from an edit: the variant of a component, and a loop's outputs."""
+    if isinstance(edit, edits.SetDistribution):
+        for each in _with_copies(graph, edit):
+            assert isinstance(each, edits.SetDistribution)
+            variant = partial(replace, component=node_at(read, each.node).component)
+            graph = changed_node(graph, each.node, variant)
+    loops = {node.path: node for node in read.nodes if node.kind == "parallel_for"}
+    nodes = (replace(n, outputs=loops[n.path].outputs) if n.path in loops else n for n in graph.nodes)
+    return replace(graph, nodes=tuple(nodes))
 
 
 def _located(finding: dict[str, Any], graph: Graph | None) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """What the designer needs of a language: where things are in the text, and the patches of an edit."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -43,9 +43,6 @@ class Language(Protocol):
 
     def outline(self, text: str) -> Outline:
         """Return the places in a text. Raise InputError, with the line, if it cannot be parsed."""
-
-    def taken(self, text: str) -> Collection[str]:
-        """Return the names that a new node cannot have, besides those in the graph."""
 
     def patches(self, text: str, edit: Edit, graph: Graph, path: Path) -> Sequence[Patch]:
         """Return the patches of one edit. graph: that of the text, as it was read; path: of the file
