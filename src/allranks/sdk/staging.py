@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import itertools
 import os
+import tempfile
 from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
@@ -135,7 +135,6 @@ class _Stage:
     def __init__(self, folder: Path) -> None:
         self._folder = Path(os.path.realpath(folder)) / "uploads"
         self._folder.mkdir()
-        self._count = itertools.count()
 
     def code(self, includes: Any) -> Path | None:
         """Return the folder, or the single file, that replaces a component's code; None if there is none."""
@@ -163,6 +162,7 @@ class _Stage:
 
     def _links(self, files: FileList, name: str) -> Path:
         """Return a new folder of that name with links to the files."""
-        folder = self._folder / str(next(self._count)) / name
+        # The readings of the studio are forks, which share the session's folder.
+        folder = Path(tempfile.mkdtemp(dir=self._folder)) / name
         copy_links(files.files, folder)
         return folder

@@ -8,6 +8,7 @@ from pathlib import Path
 from allranks.errors import InputError, Problem
 from allranks_studio.documents import edits, python_imports
 from allranks_studio.documents.canvas import Graph
+from allranks_studio.documents.components import declared, spec_of
 from allranks_studio.documents.edits import Edit, FromOutput
 from allranks_studio.documents.patches import Patch
 from allranks_studio.documents.python_editor import Editor, in_use
@@ -92,7 +93,8 @@ def _add_node(editor: Editor, edit: edits.AddNode) -> None:
     if edit.name == name:
         raise InputError(Problem(f"step {name}", "its component's function has this name", "another name"))
     editor.apply(*patches)
-    given = [f"{port}={editor.code(value, '', edit.graph)}" for port, value in edit.inputs.items()]
+    _, kinds = declared(spec_of(edit.component, editor.path))
+    given = [f"{port}={editor.code(value, kinds.get(port, ''), edit.graph)}" for port, value in edit.inputs.items()]
     pipeline = editor.pipeline(edit.graph)
     editor.append(pipeline, editor.call(f"{edit.name} = {name}(", given, editor.indent(pipeline)))
 

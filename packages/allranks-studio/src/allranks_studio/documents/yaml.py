@@ -10,15 +10,12 @@ from pathlib import Path
 
 import yaml
 
-from allranks.catalog import shipped_specs
 from allranks.checks.plan.bindings import article
 from allranks.errors import InputError
-from allranks.plan.assets import mapping_file
 from allranks.plan.ports import PRIMITIVES
-from allranks.sdk import bounded_yaml
-from allranks.sdk.paths import nearest
 from allranks_studio.documents import edits
 from allranks_studio.documents.canvas import Graph, Node
+from allranks_studio.documents.components import declared, registered_names, spec_of
 from allranks_studio.documents.edits import Edit, Expression, FromInput, FromOutput, Literal, Value
 from allranks_studio.documents.patches import Patch, applied
 from allranks_studio.documents.rewiring import node_at, refused
@@ -37,6 +34,10 @@ class Yaml:
     def outline(self, text: str) -> Outline:
         """Return the places in a text. Raise InputError, with the line, if it cannot be parsed."""
         return outline_of(YamlText(text))
+
+    def taken(self, text: str) -> Collection[str]:  # noqa: ARG002
+        """Return the names that a new node cannot have, besides those of nodes and inputs."""
+        return ()
 
     def patches(self, text: str, edit: Edit, graph: Graph, path: Path) -> Sequence[Patch]:
         """Return the patches of one edit, whose new node has a name. Raise as `Language` does."""
@@ -115,12 +116,12 @@ class _Edits:
         return self.jobs[name]
 
     def add_node(self, edit: edits.AddNode) -> list[Patch]:
-        component, kind = component_of(edit.component, self.path)
-        content: dict[str, Content] = {"type": kind, "component": component}
+        kind, types = declared(spec_of(edit.component, self.path))
+        content: dict[str, Content] = {"type": kind, "component": written_component(edit.component, self.path)}
         if kind == "command" and self.jobs and not any(self.text.value(job, "type") for job in self.jobs.values()):
             del content["type"]
         if edit.inputs:
-            content["inputs"] = {name: self.written(value) for name, value in edit.inputs.items()}
+            content["inputs"] = {name: self.input(value, types.get(name, "")) for name, value in edit.inputs.items()}
         return self.text.put_in(self.text.root, "jobs", edit.name, content)
 
     def rename(self, name: str, new: str) -> list[Patch]:
@@ -144,11 +145,8 @@ class _Edits:
             held_at = next((key for key in ("path", "value") if key in keys), "path")
             if isinstance(value, Literal) or keys - {"type", "path"} or place is None:
                 return self.text.put(found, held_at, self.written(value))
-        content = self.written(value)
-        kind = next((each.type for each in node_at(self.graph, name).inputs if each.name == port), "string")
-        if isinstance(value, Literal) and kind not in PRIMITIVES:
-            content = {"type": kind, "path": content}
-        return self.text.put_in(job, "inputs", port, content, _AFTER_INPUTS)
+        kind = next((each.type for each in node_at(self.graph, name).inputs if each.name == port), "")
+        return self.text.put_in(job, "inputs", port, self.input(value, kind), _AFTER_INPUTS)
 
     def unset(self, name: str, ports: Collection[str]) -> list[Patch]:
         """Remove inputs of a step. Raise InputError for one that the step declares by its value."""
@@ -187,6 +185,8 @@ class _Edits:
 
     def set_distribution(self, name: str, kind: str) -> list[Patch]:
         job, old = self.job(name), node_at(self.graph, name).layout
+        if kind == "none" and self.text.value(job, "distribution") is None:
+            raise refused(f"step {name}", "the distribution is that of its component", "", "use another component")
         if kind == "none":
             return self.text.without(job, names=["distribution"])
         content: dict[str, Content] = {"type": kind}
@@ -272,6 +272,12 @@ class _Edits:
         keys = [self.text.value(self.jobs[name], key) for key in ("component", "trial")]
         return not any(isinstance(key, yaml.ScalarNode) for key in keys)
 
+    def input(self, value: Value, kind: str) -> Content:
+        """Return the value of an input of a step. A path is written with its type."""
+        if isinstance(value, Literal) and kind and kind not in PRIMITIVES:
+            return {"type": kind, "path": self.written(value)}
+        return self.written(value)
+
     def written(self, value: Value) -> Content:
         match value:
             case Literal(literal):
@@ -294,35 +300,17 @@ def _elsewhere(path: str) -> InputError:
     return refused(f"step {path}", "its steps are in the YAML file of its component", "", "open that file")
 
 
-def component_of(name: str, path: Path) -> tuple[str, str]:
-    """Return the component of a step in the file at a path, and its type.
+def written_component(reference: str, file: Path) -> str:
+    """Return a component as a step in a file names it.
 
-    name: as the palette names it
-
-    A component of the project or the library is a path relative to the file, whose code azure-ai-ml uploads when it
-    submits the pipeline; unless allranks.yaml names the file, as a component that is registered.
-    Raise InputError if it does not exist.
+    One of the project or the library is a path relative to the file, whose code azure-ai-ml uploads when it submits the
+    pipeline, unless allranks.yaml names the spec as that of a registered component.
     """
-    origin, _, rest = name.partition(":")
-    file = nearest(path.parent, *mapping_file.NAMES)
-    entries = mapping_file.read(file).entries.get("components", ()) if file else ()
-    named = {entry.written: entry.path for entry in entries if not entry.is_pattern}
-    if origin == "registered":
-        spec: Path | None = named.get(rest)
-    elif origin == "library":
-        spec = shipped_specs().get(rest)
-    else:
-        spec = next((each / rest for each in path.parents if (each / rest).is_file()), None)
-    if spec is None or not spec.is_file():
-        raise refused(f"component {name}", "it does not exist", "a component of the palette", "choose another one")
-    content = bounded_yaml.read_values(spec)
-    kind = str(content.get("type", "command")) if isinstance(content, dict) else "command"
-    written = (
-        rest
-        if origin == "registered"
-        else next((key for key, entry in named.items() if entry.resolve() == spec.resolve()), "")
-    )
-    if written:
-        return f"azureml:{'//' if written.startswith('registries/') else ''}{written}", kind
-    relative = Path(os.path.relpath(spec, path.parent)).as_posix()
-    return relative if relative.startswith("../") else f"./{relative}", kind
+    spec, names = spec_of(reference, file), registered_names(file)
+    name = next((name for name, path in names.items() if path.resolve() == spec.resolve()), "")
+    if reference.startswith("registered:"):
+        name = reference.removeprefix("registered:")
+    if name:
+        return f"azureml:{'//' if name.startswith('registries/') else ''}{name}"
+    relative = Path(os.path.relpath(spec, file.parent)).as_posix()
+    return relative if relative.startswith("../") else f"./{relative}"

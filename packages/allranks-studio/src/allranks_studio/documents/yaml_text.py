@@ -90,8 +90,7 @@ class YamlText:
             text = f"{self.scalar(key, is_flow=True)}: {self._flow(content)}"
             if not owner.value:
                 return [Patch(owner.start_mark.index, owner.end_mark.index, f"{{{text}}}")]
-            place = self.end(owner.value[-1])
-            return [Patch(place, place, f", {text}")]
+            return self._added_to_flow(owner, text)
         lines = self._block(key, content, owner.value[0][0].start_mark.column)
         follower = next((pair for pair in owner.value if pair[0].value in before), None)
         separator = [""] if self._is_spaced(owner) else []
@@ -120,7 +119,7 @@ class YamlText:
             offset += len(patch.text) - (patch.end - patch.start)
         text = self.scalar(name) + body[node.end_mark.index : end + offset]
         if owner.flow_style:
-            return [Patch(end, end, f", {text}")]
+            return self._added_to_flow(owner, text)
         lines = (" " * node.start_mark.column + text.rstrip()).replace("\r\n", "\n").split("\n")
         return [self._inserted(end, [*([""] if self._is_spaced(owner) else []), *lines])]
 
@@ -165,6 +164,20 @@ class YamlText:
         if quote == "'" and value.isprintable():
             return "'" + value.replace("'", "''") + "'"
         return json.dumps(value, ensure_ascii=not value.isprintable())
+
+    def _added_to_flow(self, owner: yaml.MappingNode, text: str) -> list[Patch]:
+        """Return the patches that add a key and its value in braces, on a line of its own if the last one has one."""
+        key, _ = owner.value[-1]
+        place = self.end(owner.value[-1])
+        after = self._line_end(place)
+        indent = self.text[self.text.rfind("\n", 0, key.start_mark.index) + 1 : key.start_mark.index]
+        if indent.strip():
+            return [Patch(place, place, f", {text}")]
+        end = re.fullmatch(r"[ \t]*(,?)[ \t]*(?:#.*)?\r?\n", self.text[place:after])
+        if end is None:
+            return [Patch(place, place, f",{self.newline}{indent}{text}")]
+        below = Patch(after, after, f"{indent}{text}{end[1]}{self.newline}")
+        return [below] if end[1] else [Patch(place, place, ","), below]
 
     def _replaced(self, item: Item, content: Content, *, is_flow: bool) -> list[Patch]:
         key, old = item

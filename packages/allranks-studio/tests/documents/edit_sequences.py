@@ -1,0 +1,227 @@
+"""Random edits of pipelines, and what must hold after each: for tests of both languages."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
+
+from allranks.contract.templating import PRIMITIVES
+from allranks.errors import InputError
+from allranks_studio.documents import edits
+from allranks_studio.documents.canvas import Graph, InputPort, Node, Port
+from allranks_studio.documents.comparison import difference
+from allranks_studio.documents.document import language_of
+from allranks_studio.documents.edits import Edit, FromInput, FromOutput, Literal, Value
+from allranks_studio.documents.intended import intended, named
+from allranks_studio.documents.patches import applied
+from allranks_studio.documents.placing import placed
+from allranks_studio.documents.source import Outline
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+T = TypeVar("T")
+
+TEXTS = ("plain", "it's", 'say "hi"', "no", "1e-5", "0x1F", "schön – gut", "a: b # c", "{x}", "%d", "\\n", "- a", "~")
+PATHS = ("./data", "data/a b", "azureml://datastores/blob/paths/images")
+NAMES = ("alpha", "beta_2", "train", "gamma", "model", "prepare", "seed", "Bad-1", "class")
+
+
+def pick(draw: Draw, choices: Sequence[T]) -> T:
+    """Return one of the choices. Hypothesis draws its number, which is shorter to print than a node."""
+    return choices[draw(st.integers(0, len(choices) - 1))]
+
+
+def graphs(graph: Graph, path: str = "") -> Iterator[tuple[str, Graph]]:
+    """Yield the graphs that can be edited, by path."""
+    yield path, graph
+    for node in graph.nodes:
+        if node.graph is not None and node.lock is None and node.kind == "pipeline":
+            yield from graphs(node.graph, node.path)
+
+
+def an_edit(draw: Draw, graph: Graph, items: Mapping[str, Node]) -> Edit:
+    """Return a random edit, most of which are possible. items: components as nodes, by their names in the palette"""
+    around, inner = pick(draw, ([*graphs(graph)]))
+    nodes, inputs = inner.nodes, inner.inputs
+    ops = ["add_node", "add_node", "add_input"]
+    if nodes:
+        ops += ["set_input"] * 4 + ["reset_input", "rename", "duplicate", "delete", "layout", "distribution", "compute"]
+        ops += ["add_output", "wrap"]
+    ops += ["delete_input"] * bool(inputs) + ["delete_output"] * bool(inner.outputs)
+    op = pick(draw, (ops))
+    name = pick(draw, (NAMES))
+    node = pick(draw, (nodes)) if nodes else None
+    if op == "add_node" or (node is None and op not in ("add_input", "delete_input", "delete_output")):
+        component = pick(draw, (sorted(items)))
+        bound = {port.name: a_value(draw, inner, port) for port in items[component].inputs[:2] if draw(st.booleans())}
+        return edits.AddNode(around, component, pick(draw, (("", name))), _without(bound))
+    if op == "add_input":
+        port = Port(name, pick(draw, (("integer", "number", "string", "boolean"))))
+        return edits.AddInput(around, name, port.type, a_literal(draw, port).value)
+    if op == "delete_input":
+        return edits.DeleteInput(around, pick(draw, (inputs)).name)
+    if op == "delete_output":
+        return edits.DeleteOutput(around, pick(draw, (inner.outputs)).name)
+    assert node is not None
+    if op in ("set_input", "reset_input") and node.inputs:
+        port = pick(draw, (node.inputs))
+        value = a_value(draw, inner, port) if op == "set_input" else None
+        return edits.ResetInput(node.path, port.name) if value is None else edits.SetInput(node.path, port.name, value)
+    if op == "duplicate":
+        return edits.DuplicateNode(node.path, pick(draw, (("", name))))
+    if op == "delete":
+        return edits.DeleteNode(node.path)
+    if op == "layout":
+        counts = [Literal(draw(st.integers(1, 4))), *(FromInput(p.name) for p in inputs if p.type == "integer")]
+        return edits.SetLayout(node.path, pick(draw, (counts)), pick(draw, (counts)))
+    if op == "distribution":
+        return edits.SetDistribution(node.path, pick(draw, (("pytorch", "mpi", "none"))))
+    if op == "compute":
+        return edits.SetCompute(pick(draw, ((node.path, ""))), pick(draw, (("cluster", "gpu-big", ""))))
+    if op == "add_output" and node.outputs:
+        return edits.AddOutput(around, name, node.name, pick(draw, (node.outputs)).name)
+    if op == "wrap":
+        chosen = {pick(draw, nodes).name: None for _ in range(3)}
+        return edits.WrapNodes(tuple(f"{around}.{each}".lstrip(".") for each in chosen), name)
+    return edits.RenameNode(node.path, name)
+
+
+def a_value(draw: Draw, graph: Graph, port: Port) -> Value | None:
+    """Return a value for a port, or None to set nothing."""
+    values: list[Value] = [FromInput(each.name) for each in graph.inputs if each.type == port.type]
+    values += [
+        FromOutput(node.name, each.name) for node in graph.nodes for each in node.outputs if each.type == port.type
+    ]
+    literal = a_literal(draw, port)
+    return pick(draw, ([*values, literal, literal] if literal.value is not None else [*values, None]))
+
+
+def a_literal(draw: Draw, port: Port) -> Literal:
+    if port.type not in PRIMITIVES:
+        return Literal(pick(draw, (PATHS)))
+    if port.enum:
+        return Literal(pick(draw, (port.enum)))
+    low, high = port.minimum, port.maximum
+    if port.type == "integer":
+        return Literal(draw(st.integers(int(low) if low is not None else 0, int(high) if high is not None else 10**6)))
+    if port.type == "number":
+        bounds = (low if low is not None else -1e3, high if high is not None else 1e6)
+        return Literal(pick(draw, ([float(bounds[0]), float(bounds[1]), *([1e-05] if bounds[0] <= 1e-05 else [])])))
+    return Literal(draw(st.booleans()) if port.type == "boolean" else pick(draw, TEXTS))
+
+
+def _without(values: Mapping[str, Value | None]) -> dict[str, Value]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+class Named(dict[str, T]):
+    """A dictionary that is short to print."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} entries>"
+
+
+class Outlined:
+    """A text whose edits are compared with its outline, without azure-ai-ml."""
+
+    def __init__(self, path: Path, text: str, graph: Graph, items: Mapping[str, Node]) -> None:
+        self.path, self.text, self.items = path, text, items
+        self.language = language_of(path)
+        self.graph = graph
+        self.done: list[Edit] = []
+
+    def edit(self, edit: Edit) -> bool:
+        """Make an edit, and return whether it was possible."""
+        taken = getattr(self.language, "taken", lambda text: ())(self.text)
+        try:
+            edit = named(self.graph, edit, taken)
+            item = self.items[edit.component] if isinstance(edit, edits.AddNode) else None
+            graph = intended(self.graph, edit, item)
+            patches = self.language.patches(self.text, edit, self.graph, self.path)
+        except InputError:
+            return False
+        after = applied(self.text, patches)
+        self.done.append(edit)
+        told = f"{self.done}\n{after}"
+        outline = self.language.outline(after)
+        assert difference(graph, outlined(graph, outline)) == [], told
+        self.refuse_other_changes(graph, after, outline, told)
+        self.text, self.graph = after, placed(graph, outline)
+        return True
+
+    def refuse_other_changes(self, graph: Graph, after: str, outline: Outline, told: str) -> None:
+        """Assert that the text of each node that means the same as before is the same."""
+        if re.search(r"^ *jobs: {", self.text, re.MULTILINE):
+            return  # steps share lines
+        before = self.language.outline(self.text)
+        ours, theirs = (dict(_meanings(each)) for each in (self.graph, graph))
+        for path in ours.keys() & theirs.keys() & before.nodes.keys() & outline.nodes.keys():
+            if ours[path] == theirs[path] and "." not in path:
+                assert _lines(self.text, before, path) == _lines(after, outline, path), f"{path}: {told}"
+
+
+def _meanings(graph: Graph) -> Iterator[tuple[str, Any]]:
+    for node in graph.nodes:
+        values = tuple((port.name, port.value) for port in node.inputs)
+        outputs = tuple(output for output in graph.outputs if _names(output.value, node.name))
+        yield node.path, (values, [(each.name, each.value) for each in outputs], node.layout, node.compute, node.graph)
+
+
+def _names(value: Value, node: str) -> bool:
+    return isinstance(value, FromOutput) and value.node == node
+
+
+def _lines(text: str, outline: Outline, path: str) -> list[str]:
+    place = outline.nodes[path]
+    return re.split(r"\r\n|[\r\n]", text)[place.first - 1 : place.last]
+
+
+def outlined(graph: Graph, outline: Outline, path: str = "") -> Graph:
+    """Return a graph with the nodes and the values that an outline has, as far as it knows them."""
+    prefix = f"{path}." if path else ""
+    known = [node for node in graph.nodes if _is_outlined(node, outline)]
+    others = [node for node in graph.nodes if node.lock is not None or _is_unnamed(node, outline)]
+    nodes = [_node(node, outline) for node in known if node not in others]
+    names = {node.path for node in graph.nodes}
+    extra = [
+        Node(each, each.removeprefix(prefix), "command")
+        for each, place in outline.nodes.items()
+        if each.startswith(prefix) and "." not in each[len(prefix) :] and each not in names
+        if place.lock is None and "@" not in each
+    ]
+    inputs = {name: place.value for (around, name), place in outline.inputs.items() if around == path}
+    outputs = {name: place.value for (around, name), place in outline.outputs.items() if around == path}
+    return replace(
+        graph,
+        nodes=(*nodes, *others, *extra),
+        inputs=tuple(_port(port, inputs) for port in graph.inputs if port.name in inputs),
+        outputs=tuple(replace(each, value=outputs[each.name]) for each in graph.outputs if each.name in outputs),
+    )
+
+
+def _is_outlined(node: Node, outline: Outline) -> bool:
+    return node.path in outline.nodes
+
+
+def _is_unnamed(node: Node, outline: Outline) -> bool:
+    """Return whether the outline knows a node by its line only."""
+    return node.path not in outline.nodes and any("@" in each for each in outline.nodes)
+
+
+def _node(node: Node, outline: Outline) -> Node:
+    place = outline.nodes[node.path]
+    if place.lock is not None:
+        return node
+    values = {name: each.value for name, each in place.inputs.items() if each.lock is None}
+    locked = {name for name, each in place.inputs.items() if each.lock is not None}
+    inputs = tuple(port if port.name in locked or port.locked else _port(port, values, None) for port in node.inputs)
+    graph = (
+        outlined(node.graph, outline, node.path) if node.graph is not None and node.kind == "pipeline" else node.graph
+    )
+    return replace(node, inputs=inputs, graph=graph)
+
+
+def _port(port: InputPort, values: Mapping[str, Value], otherwise: Value | None = None) -> InputPort:
+    return replace(port, value=values.get(port.name, otherwise))
