@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LARGEST_BODY = 4 << 20
 """Maximum bytes of the body of a request."""
+_MOST_READ = 16 * LARGEST_BODY
 
 _LOG = logging.getLogger(__name__)
 _EVERYWHERE = {
@@ -175,16 +176,17 @@ async def _bounded(headers: dict[str, str], receive: Receive) -> Receive:
     """Read the body, and return what passes it on. Raise Refusal if it is too large or not JSON."""
     if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refusal(415, "the body is not of type application/json")
-    body, more = bytearray(), True
-    size = headers.get("content-length", "0")
-    while more:
-        if len(body) > LARGEST_BODY or not size.isdecimal() or int(size[:20]) > LARGEST_BODY:
-            raise Refusal(413, f"the request has more than {LARGEST_BODY >> 20} MB")
+    body, size, more = bytearray(), 0, True
+    while more and size <= _MOST_READ:
         message = await receive()
         if message["type"] == "http.disconnect":
             break
-        body += message.get("body", b"")
+        part = message.get("body", b"")
+        size += len(part)
+        body += part if size <= LARGEST_BODY else b""  # the rest is read, since a browser first sends all of it
         more = message.get("more_body", False)
+    if size > LARGEST_BODY:
+        raise Refusal(413, f"the request has more than {LARGEST_BODY >> 20} MB")
     waiting: Iterator[Message] = iter([{"type": "http.request", "body": bytes(body), "more_body": False}])
 
     async def receive_body() -> Message:

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 _STATUS = {"unknown-run": 404, "damaged-workspace": 500, "workspace-access": 403, "disk-full": 507}
 """The status of HTTP for the codes of problems; 400 for others."""
 
-_DISK = {errno.ENOSPC: 507, errno.EDQUOT: 507, errno.EROFS: 403, errno.EACCES: 403, errno.EPERM: 403, errno.ENOENT: 404}
+_DISK = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), 507),
+    **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), 403),
+    **dict.fromkeys((errno.ENOENT, errno.ENOTDIR), 404),
+    **dict.fromkeys((errno.EINVAL, errno.ELOOP, errno.EISDIR, errno.ENAMETOOLONG), 400),
+}
 _FIXES = {507: "free some space", 403: "the folder can only be read: change its permissions"}
 
 

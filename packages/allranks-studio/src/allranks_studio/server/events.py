@@ -32,6 +32,9 @@ class Events:
         self._added = asyncio.Event()
         self._closed = False
 
+    def __len__(self) -> int:
+        return len(self._texts)
+
     def close(self) -> None:
         """End every reader."""
         self._closed = True

@@ -26,7 +26,7 @@ class Hub:
 
     def __init__(self, make: Callable[[], Iterable[Look]]) -> None:
         self._make = make
-        self._events = Events()
+        self.events = Events()
         self._streams = 0
         self._watching: asyncio.Task[None] | None = None
         self._started = asyncio.Event()
@@ -34,7 +34,7 @@ class Hub:
     def add(self, event: Event) -> None:
         """Add an event that did not come from watching. Call it on the event loop."""
         if self._watching is not None:
-            self._events.add([event])
+            self.events.add([event])
 
     async def stream(self, request: Request) -> StreamingResponse:
         """Answer GET /api/events."""
@@ -46,7 +46,7 @@ class Hub:
 
     async def close(self) -> None:
         """End all streams."""
-        self._events.close()
+        self.events.close()
         if self._watching is not None:
             self._watching.cancel()
 
@@ -56,7 +56,7 @@ class Hub:
             if self._watching is None:
                 self._watching = asyncio.create_task(self._watch())
             await self._started.wait()  # what is read from now on is not older than the first event
-            async for text in self._events.follow(last):
+            async for text in self.events.follow(last):
                 yield text
         finally:
             self._streams -= 1
@@ -78,7 +78,7 @@ class Hub:
                     task.cancel()
         finally:
             self._started.set()
-            self._events.forget()
+            self.events.forget()
             self._watching, self._started = None, asyncio.Event()
 
     async def _repeat(self, look: Look) -> None:
@@ -92,4 +92,4 @@ class Hub:
         except Exception:
             _LOG.exception("a look failed")  # the next one may succeed
         else:
-            self._events.add(found)
+            self.events.add(found)

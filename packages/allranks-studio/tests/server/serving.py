@@ -1,0 +1,126 @@
+"""A studio in this process, on a real port, and a client that may send anything."""
+
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from allranks_studio.server.access import Session
+from allranks_studio.server.app import Server, Studio, make_app
+from allranks_studio.server.folders import folders_of
+from bounded import BOUND, join, until
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True)
+class Client:
+    """A browser with the session's cookie. folder: the id of the studio's only folder"""
+
+    studio: Studio
+    session: Session
+    folder: str
+    tokens: list[str] = field(default_factory=list)
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.session.port}"
+
+    def headers(self, method: str) -> dict[str, str]:
+        found = {"Host": f"127.0.0.1:{self.session.port}", "Cookie": f"{self.session.cookie}={self.session.key}"}
+        return found | ({"Origin": self.origin, "Content-Type": "application/json"} if method == "POST" else {})
+
+    def send(self, method: str, path: str, body: Any = None, changed: Mapping[str, str | None] | None = None) -> Answer:
+        """Send a request. changed: headers that differ from those of the studio's own page; None for none"""
+        connection = http.client.HTTPConnection("127.0.0.1", self.session.port, timeout=BOUND)
+        headers = {
+            name: value for name, value in {**self.headers(method), **(changed or {})}.items() if value is not None
+        }
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        try:
+            connection.request(method, path, data, headers)
+            answer = connection.getresponse()
+            return Answer(answer.status, {name.lower(): text for name, text in answer.getheaders()}, answer.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str, **query: Any) -> Any:
+        answer = self.send("GET", f"{path}?{urlencode({'folder': self.folder, **query})}")
+        assert answer.status == 200, answer.body
+        return answer.json
+
+    def post(self, path: str, **values: Any) -> Any:
+        answer = self.send("POST", path, {"folder": self.folder, **values})
+        assert answer.status == 200, answer.body
+        return answer.json
+
+    @contextmanager
+    def events(self, last: str = "") -> Iterator["Events"]:
+        """Follow the events until the end of the block."""
+        with socket.create_connection(("127.0.0.1", self.session.port), timeout=BOUND) as connection:
+            more = {"Last-Event-ID": last} if last else {}
+            lines = "".join(f"{name}: {value}\r\n" for name, value in {**self.headers("GET"), **more}.items())
+            connection.sendall(f"GET /api/events HTTP/1.1\r\n{lines}\r\n".encode())
+            events = Events(connection)
+            assert events.line().startswith(b"HTTP/1.1 200")
+            while events.line() != b": ok":
+                pass
+            yield events
+
+
+class Events:
+    """The events of a stream as they arrive."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._file = connection.makefile("rb")
+        self.last = ""
+        """The id of the last event."""
+
+    def line(self) -> bytes:
+        found = self._file.readline()
+        assert found, "the stream has ended"
+        return found.rstrip()
+
+    def next(self, **wanted: Any) -> dict[str, Any]:
+        """Return the next event with these values."""
+        while True:
+            line = self.line()
+            if line.startswith(b"id: "):
+                self.last = line[4:].decode()
+            elif line.startswith(b"data: "):
+                event: dict[str, Any] = json.loads(line[6:])
+                if wanted.items() <= event.items():
+                    return event
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Client]:
+    """Serve a folder until the end of the block."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        tokens: list[str] = []
+        session = Session(listener.getsockname()[1], tokens.append)
+        app = make_app(folders_of([folder]), session)
+        server = Server(app)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            until(lambda: server.started, "the server has not started")
+            yield Client(app.state.studio, session, next(iter(app.state.studio.folders)), tokens)
+        finally:
+            server.should_exit = True
+            join(thread)
