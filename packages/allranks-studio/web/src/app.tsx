@@ -73,9 +73,9 @@ function Header({ state, folder, area }: { state: State; folder: Folder | undefi
   const selected = area === "compare" ? "runs" : area;
   return (
     <header className="top">
-      <b className="brand">
+      <h1 className="brand">
         allranks <span>studio</span>
-      </b>
+      </h1>
       <nav aria-label="Areas">
         {AREAS.map(([path, title]) => (
           <a key={path} href={view([path])} aria-current={path === selected ? "page" : undefined}>

@@ -14,7 +14,7 @@ export interface Series {
 }
 
 // The label of the curve under the pointer: a run has the same one in all charts.
-const highlight = createStore("");
+export const highlight = createStore("");
 
 export const options = createSavedStore("studio.curves", { x: "step", smoothing: 0, log: false });
 
@@ -55,7 +55,14 @@ export function Controls() {
 }
 
 // A chart with its title and legend. It is drawn when it comes into sight.
-export const Chart = memo(function Chart({ title, note, series }: { title: string; note: string; series: Series[] }) {
+interface ChartProperties {
+  title: string;
+  note: string;
+  series: Series[];
+  isTime?: boolean; // whatever the reader has chosen for curves of a training
+}
+
+export const Chart = memo(function Chart({ title, note, series, isTime = false }: ChartProperties) {
   const figure = useRef<HTMLElement>(null);
   const [isVisible, setIsVisible] = useState(false);
   const label = useStore(highlight);
@@ -87,7 +94,7 @@ export const Chart = memo(function Chart({ title, note, series }: { title: strin
         </ul>
       </figcaption>
       {isVisible ? (
-        <Plot title={title} series={series} highlighted={highlighted} />
+        <Plot title={title} series={series} highlighted={highlighted} isTime={isTime} />
       ) : (
         <div style={{ height: HEIGHT }} />
       )}
@@ -106,19 +113,22 @@ export function Sample({ color }: { color: number }) {
 
 interface PlotProperties {
   title: string;
+  isTime: boolean;
   series: Series[];
   highlighted: number;
 }
 
-function Plot({ title, series, highlighted }: PlotProperties) {
-  const { x, smoothing, log } = useStore(options);
+function Plot({ title, series, highlighted, isTime: isResource }: PlotProperties) {
+  const chosen = useStore(options);
+  const isTime = isResource || chosen.x === "time";
+  const [smoothing, log] = isResource ? [0, false] : [chosen.smoothing, chosen.log];
   const place = useRef<HTMLDivElement>(null);
   const tip = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const current = useRef(series);
   current.current = series;
   const isDark = useDark();
-  const data = useMemo(() => aligned(series, x === "time", smoothing), [series, x, smoothing]);
+  const data = useMemo(() => aligned(series, isTime, smoothing), [series, isTime, smoothing]);
   const latest = useRef(data);
   latest.current = data;
   // What the lines look like; new points alone do not make a new chart.
@@ -127,7 +137,7 @@ function Plot({ title, series, highlighted }: PlotProperties) {
   useEffect(() => {
     const element = place.current;
     if (!element) return;
-    const made = new uPlot(settings(element, current.current, x === "time", log), latest.current, element);
+    const made = new uPlot(settings(element, current.current, isTime, log), latest.current, element);
     let focused = -1;
     made.hooks.setSeries = [
       (_, index) => {
@@ -135,7 +145,7 @@ function Plot({ title, series, highlighted }: PlotProperties) {
         highlight.set(current.current[focused]?.label ?? "");
       },
     ];
-    made.hooks.setCursor = [(chart) => describe(chart, current.current, focused, x === "time", tip.current)];
+    made.hooks.setCursor = [(chart) => describe(chart, current.current, focused, isTime, tip.current)];
     plot.current = made;
     const observer = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: HEIGHT }));
     observer.observe(element);
@@ -144,7 +154,7 @@ function Plot({ title, series, highlighted }: PlotProperties) {
       made.destroy();
       plot.current = null;
     };
-  }, [looks, x, log, isDark]);
+  }, [looks, isTime, log, isDark]);
   useEffect(() => {
     if (plot.current && plot.current.data !== data) plot.current.setData(data);
   }, [data]);
@@ -205,7 +215,7 @@ function settings(element: HTMLElement, series: Series[], isTime: boolean, isLog
         stroke: variable(`--s${color % COLORS}`),
         dash: DASHES[Math.floor(color / COLORS) % DASHES.length] ?? [],
         width: 1.6,
-        points: { show: x.length <= 30, size: 5 },
+        points: { show: x.length <= 30, size: 5, fill: variable("--paper") },
       })),
     ],
   };

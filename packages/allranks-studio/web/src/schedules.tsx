@@ -32,6 +32,11 @@ export default function Schedules({ folder }: { folder: Folder }) {
   return (
     <div className="page schedules">
       <h1>Schedules</h1>
+      {data.every(({ scheduler }) => scheduler === null) && (
+        <p className="soft">
+          The scheduler of this folder is not running, so nothing fires. Start it: <code>allranks schedules run</code>
+        </p>
+      )}
       {data.map((schedule) => (
         <One key={schedule.name} schedule={schedule} />
       ))}
@@ -92,12 +97,14 @@ function One({ schedule }: { schedule: Schedule }) {
               </tr>
             </thead>
             <tbody>
-              {schedule.history.map(({ time, status, run }) => {
+              {schedule.history.map(({ time, status, reason, run }) => {
                 const known = STATUSES.find((each) => each === status);
                 return (
                   <tr key={time}>
                     <th scope="row">{when(time)}</th>
-                    <td>{known ? <State status={known} /> : status}</td>
+                    <td>
+                      {known ? <State status={known} /> : status} <span className="soft">{reason}</span>
+                    </td>
                     <td>{run && <a href={view(["runs", run])}>{run}</a>}</td>
                   </tr>
                 );

@@ -11,8 +11,8 @@ const MOST_RANKS = 100;
 export function RunDetails({ folder, run }: { folder: Folder; run: Run }) {
   return (
     <aside className="details" aria-label="The run">
-      <Values title="Inputs" values={run.inputs} />
-      <Values title="Outputs" values={run.outputs} />
+      <Values title="Inputs" values={run.inputs} folder={folder} />
+      <Values title="Outputs" values={run.outputs} folder={folder} />
       {run.models.length > 0 && (
         <Section title="Models">
           <ul className="plain">
@@ -37,7 +37,14 @@ export function RunDetails({ folder, run }: { folder: Folder; run: Run }) {
   );
 }
 
-export function StepDetails({ run, step, now }: { run: Run; step: Step; now: number }) {
+interface StepProperties {
+  folder: Folder;
+  run: Run;
+  step: Step;
+  now: number;
+}
+
+export function StepDetails({ folder, run, step, now }: StepProperties) {
   const to = (tab: string) => view(["runs", run.id, tab], { step: step.path });
   const seconds = step.started === null ? null : (step.ended ?? now) - step.started;
   const facts: Record<string, string> = {
@@ -76,8 +83,12 @@ export function StepDetails({ run, step, now }: { run: Run; step: Step; now: num
         </Section>
       )}
       {step.ranks.length > 1 && <Ranks run={run} step={step} />}
-      <Values title="Inputs" values={step.inputs} />
-      <Values title="Outputs" values={Object.fromEntries(step.outputs.map(({ name, value }) => [name, value]))} />
+      <Values title="Inputs" values={step.inputs} folder={folder} />
+      <Values
+        title="Outputs"
+        values={Object.fromEntries(step.outputs.map(({ name, value }) => [name, value]))}
+        folder={folder}
+      />
       <Notes notes={step.notes} />
     </aside>
   );
@@ -135,13 +146,14 @@ function Pair({ name, value }: { name: string; value: ReactNode }) {
   );
 }
 
-function Values({ title, values }: { title: string; values: Record<string, string> }) {
+// Paths in the folder are shown relative to it.
+function Values({ title, values, folder }: { title: string; values: Record<string, string>; folder: Folder }) {
   if (!Object.keys(values).length) return null;
   return (
     <Section title={title}>
       <dl className="values">
         {Object.entries(values).map(([name, value]) => (
-          <Pair key={name} name={name} value={value} />
+          <Pair key={name} name={name} value={value.replace(`${folder.path}/`, "")} />
         ))}
       </dl>
     </Section>

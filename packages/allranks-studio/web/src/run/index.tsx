@@ -29,7 +29,11 @@ export default function RunView({ folder, id, tab }: { folder: Folder; id: strin
   const step = data.steps.find(({ path }) => path === selected);
   const query = step ? { step: step.path } : {};
   const tabs = TABS.map((each): [string, string] => [each, view(["runs", id, each.toLowerCase()], query)]);
-  const details = step ? <StepDetails run={data} step={step} now={now} /> : <RunDetails folder={folder} run={data} />;
+  const details = step ? (
+    <StepDetails folder={folder} run={data} step={step} now={now} />
+  ) : (
+    <RunDetails folder={folder} run={data} />
+  );
   const select = (path: string) => setQuery({ step: path === selected ? undefined : path });
   return (
     <div className="run">
@@ -91,9 +95,7 @@ function Failure({ run, verdict }: { run: Run; verdict: Verdict }) {
   const log = view(["runs", run.id, "logs"], { step: verdict.step, rank: verdict.rank ?? undefined });
   return (
     <section className="verdict" aria-label="Why the run failed">
-      <h2>
-        {verdict.step} failed{verdict.rank === null ? "" : ` on rank ${verdict.rank}`}
-      </h2>
+      <h2>{verdict.step} failed</h2>
       <p className="reason">{harmless(verdict.reason)}</p>
       {verdict.where && !verdict.reason.includes(verdict.where) && <p className="soft">at {verdict.where}</p>}
       {verdict.advice && (
@@ -115,13 +117,14 @@ function Failure({ run, verdict }: { run: Run; verdict: Verdict }) {
           <pre tabIndex={0}>{harmless(verdict.tail.join("\n"))}</pre>
         </details>
       )}
-      {verdict.traceback && (
-        <details>
-          <summary>Traceback</summary>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled by keyboard */}
-          <pre tabIndex={0}>{harmless(verdict.traceback)}</pre>
-        </details>
-      )}
+      {verdict.traceback &&
+        !verdict.tail.join("\n").includes(verdict.traceback.trim().split("\n").slice(-3).join("\n")) && (
+          <details>
+            <summary>Traceback</summary>
+            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled by keyboard */}
+            <pre tabIndex={0}>{harmless(verdict.traceback)}</pre>
+          </details>
+        )}
     </section>
   );
 }

@@ -37,7 +37,7 @@ export default function Resources({ folder, run }: { folder: Folder; run: Run })
       {data && !charts.length && <Empty title="No samples: the step was too short, or its result was reused" />}
       <div className="charts">
         {charts.map(({ title, note, series }) => (
-          <Chart key={title} title={title} note={note} series={series} />
+          <Chart key={title} title={title} note={note} series={series} isTime />
         ))}
       </div>
     </>
@@ -54,7 +54,7 @@ function chartsOf(usage: Usage[]): { title: string; note: string; series: Series
       .map((each, color) => ({
         label: `instance ${each.instance}`,
         color,
-        x: each.time.map((moment) => moment - start),
+        x: each.time,
         y: values(each),
         time: each.time,
         start,

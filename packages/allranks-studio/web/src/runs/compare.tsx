@@ -1,9 +1,9 @@
 // Two or more runs beside each other: curves, inputs that differ, metrics, and code that differs.
 import { useMemo } from "react";
 import type { Comparison, Curve, Folder, Runs } from "../api";
-import { Chart, Controls, Sample, type Series } from "../charts";
+import { Chart, Controls, highlight, Sample, type Series } from "../charts";
 import { count, number } from "../format";
-import { Empty, Loading, Problem, State } from "../parts";
+import { Empty, harmless, Loading, Problem, State } from "../parts";
 import { setQuery, view } from "../router";
 import { useServer } from "../server";
 
@@ -15,7 +15,7 @@ export default function Compare({ folder, ids }: { folder: Folder; ids: string[]
   const curves = useServer<Curve[]>(runs && "/api/curves", { folder: folder.id, runs }, concerns);
   const differences = useServer<Comparison>(runs && "/api/compare", { folder: folder.id, runs }, concerns);
   const labels = useMemo(() => labelsOf(ids, differences.data), [ids, differences.data]);
-  const charts = useMemo(() => chartsOf(curves.data ?? [], ids, labels), [curves.data, ids, labels]);
+  const charts = useMemo(() => chartsOf(curves.data ?? [], ids), [curves.data, ids]);
   if (!runs) {
     return (
       <Empty title="No runs to compare">
@@ -35,7 +35,7 @@ export default function Compare({ folder, ids }: { folder: Folder; ids: string[]
             const row = all.data?.id.indexOf(id) ?? -1;
             const status = all.data?.status[row];
             return (
-              <li key={id}>
+              <li key={id} onMouseEnter={() => highlight.set(id)} onMouseLeave={() => highlight.set("")}>
                 <Sample color={color} />
                 {status && <State status={status} short />}
                 <a href={view(["runs", id])} title={id}>
@@ -70,22 +70,22 @@ export default function Compare({ folder, ids }: { folder: Folder; ids: string[]
           ))}
         </div>
       </section>
-      {differences.data && <Differences found={differences.data} labels={labels} />}
+      {differences.data && <Differences found={differences.data} ids={ids} />}
     </div>
   );
 }
 
-// Return what tells each run apart in a legend: up to two inputs that differ, and its id.
+// Return what tells each run apart: up to three inputs that differ, and its id.
 function labelsOf(ids: string[], found: Comparison | null): string[] {
-  const inputs = Object.entries(found?.inputs ?? {}).slice(0, 2);
+  const inputs = Object.entries(found?.inputs ?? {}).slice(0, 3);
   return ids.map((id) => {
     const index = found?.runs.indexOf(id) ?? -1;
     const values = inputs.map(([name, column]) => `${name} ${column[index] ?? "–"}`);
-    return [...values, id.slice(0, 8)].join(" · ");
+    return [...values, id].join(" · ");
   });
 }
 
-function chartsOf(curves: Curve[], ids: string[], labels: string[]) {
+function chartsOf(curves: Curve[], ids: string[]) {
   const charts = new Map<string, { step: string; metric: string; series: Series[] }>();
   const starts = new Map<string, number>();
   for (const { run, time } of curves) {
@@ -94,16 +94,16 @@ function chartsOf(curves: Curve[], ids: string[], labels: string[]) {
   for (const { run, step, metric, x, y, time } of curves) {
     const chart = charts.get(`${step}\n${metric}`) ?? { step, metric, series: [] };
     const color = ids.indexOf(run);
-    chart.series.push({ label: labels[color] ?? run, color, x, y, time, start: starts.get(run) ?? 0 });
+    chart.series.push({ label: run, color, x, y, time, start: starts.get(run) ?? 0 });
     charts.set(`${step}\n${metric}`, chart);
   }
   return [...charts.values()].filter(({ series }) => series.some(({ x }) => x.length > 1));
 }
 
-function Differences({ found, labels }: { found: Comparison; labels: string[] }) {
-  const heads = labels.map((label, color) => (
-    <th key={label} scope="col" className="number">
-      <Sample color={color} /> {label}
+function Differences({ found, ids }: { found: Comparison; ids: string[] }) {
+  const heads = found.runs.map((id) => (
+    <th key={id} scope="col" className="number">
+      <Sample color={ids.indexOf(id)} /> {id}
     </th>
   ));
   return (
@@ -116,6 +116,36 @@ function Differences({ found, labels }: { found: Comparison; labels: string[] })
         <h2>Last metrics</h2>
         <Table heads={heads} rows={found.metrics} cell={number} empty="These runs have no metrics." />
       </section>
+      {found.causes.length > 0 && (
+        <section>
+          <h2>
+            What else differs <span className="soft">between the first two</span>
+          </h2>
+          <div className="scroll">
+            <table className="table">
+              <thead>
+                <tr>
+                  {["Step", "What", ...found.runs.slice(0, 2)].map((title) => (
+                    <th key={title} scope="col">
+                      {title}
+                    </th>
+                  ))}
+                </tr>
+              </thead>
+              <tbody>
+                {found.causes.map(({ step, what, before, after }) => (
+                  <tr key={`${step}/${what}`}>
+                    <th scope="row">{step}</th>
+                    <td>{what}</td>
+                    <td>{before}</td>
+                    <td>{after}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        </section>
+      )}
       <section>
         <h2>
           Code that differs <span className="soft">between the first two</span>
@@ -126,11 +156,12 @@ function Differences({ found, labels }: { found: Comparison; labels: string[] })
             <summary>
               <b>{file}</b> of {step}
             </summary>
-            <pre>
+            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled by keyboard */}
+            <pre tabIndex={0}>
               {lines.map((line, index) => (
                 // biome-ignore lint/suspicious/noArrayIndexKey: lines have no other name, and they do not move
                 <span key={index} className={kindOf(line)}>
-                  {line}
+                  {harmless(line)}
                   {"\n"}
                 </span>
               ))}

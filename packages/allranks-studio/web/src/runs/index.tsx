@@ -14,7 +14,7 @@ export const MOST_COMPARED = 20;
 
 const sorting = createSavedStore("studio.runs.sort", { key: "created", descending: true });
 const grouping = createSavedStore<"" | "name" | "trigger">("studio.runs.group", "");
-const choice = createSavedStore<string[] | null>("studio.runs.columns", null); // null: the first metrics
+const choice = createSavedStore<string[] | null>("studio.runs.columns", null); // null: the commonest metrics
 
 export default function RunsView({ folder }: { folder: Folder }) {
   const { data, error } = useServer<Runs>("/api/runs", { folder: folder.id }, (event) => {
@@ -45,8 +45,7 @@ function AllRuns({ folder, runs }: { folder: string; runs: Runs }) {
   const [isChoosing, setIsChoosing] = useState(false);
   const field = useRef<HTMLInputElement>(null);
   const columns = useMemo(() => {
-    const first = Object.keys(runs.metrics).slice(0, 3);
-    return columnsOf(folder, runs, chosen ?? first.map((name) => `m:${name}`));
+    return columnsOf(folder, runs, chosen ?? commonest(runs).map((name) => `m:${name}`));
   }, [folder, runs, chosen]);
   const filter = useDeferredValue(text);
   const found = useMemo(() => {
@@ -140,6 +139,16 @@ function AllRuns({ folder, runs }: { folder: string; runs: Runs }) {
       )}
     </>
   );
+}
+
+// Return the names of the metrics that most runs have.
+function commonest(runs: Runs): string[] {
+  const amounts = Object.entries(runs.metrics).map(([name, values]) => ({
+    name,
+    amount: values.reduce((sum: number, value) => sum + (value === null ? 0 : 1), 0),
+  }));
+  const sorted = amounts.sort((one, other) => other.amount - one.amount);
+  return sorted.slice(0, 3).map(({ name }) => name);
 }
 
 function withChanges(before: Set<string>, names: string[], isIn: boolean): Set<string> {

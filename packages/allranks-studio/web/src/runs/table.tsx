@@ -48,7 +48,14 @@ export function Table(properties: Properties) {
     observer.observe(element);
     return () => observer.disconnect();
   }, [height]);
-  useEffect(() => grid.current?.focus({ preventScroll: true }), []);
+  useEffect(() => {
+    // Arrows move through the rows without a click before.
+    const press = (event: globalThis.KeyboardEvent) => {
+      if (event.target === document.body && event.key.startsWith("Arrow")) grid.current?.focus({ preventScroll: true });
+    };
+    document.addEventListener("keydown", press);
+    return () => document.removeEventListener("keydown", press);
+  }, []);
 
   const move = (to: number) => {
     const index = Math.max(0, Math.min(lines.length - 1, to));
