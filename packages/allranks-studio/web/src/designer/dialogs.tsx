@@ -109,7 +109,7 @@ function Name({ task, onClose }: Properties<Extract<Task, { kind: "name" }>>) {
 }
 
 function RunDialog({ onClose }: { onClose: () => void }) {
-  const { document, session, follow, root } = useEditor();
+  const { document, session, select, follow, root } = useEditor();
   const { folder, path } = document;
   const [values, setValues] = useState<Record<string, Plain>>({});
   const [error, setError] = useState<unknown>(null);
@@ -121,6 +121,7 @@ function RunDialog({ onClose }: { onClose: () => void }) {
       await session.settle();
       const { run } = await post<{ run: string }>("/api/runs/start", { folder, path, inputs });
       session.say("The run was started.");
+      select([]);
       follow(run);
       onClose();
     } catch (problem) {

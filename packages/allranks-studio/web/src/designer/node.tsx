@@ -126,7 +126,8 @@ function PortHandle({ box: { node, graph, parent }, port, side, isReachable = fa
   const reason = useMisfit({ node, graph, parent }, isInput ? (port as InputPort) : null);
   const findings = document.findings.filter((each) => isInput && each.node === node.path && each.port === name);
   const isReturned = graph.outputs.some((each) => side === "out" && shown(each.value) === `${node.name}.${name}`);
-  const text = value?.kind === "input" ? ` ‹ ${value.name}` : value?.kind === "literal" ? ` = ${shown(value)}` : "";
+  const isValue = value?.kind === "literal";
+  const text = value?.kind === "input" ? ` ‹ ${value.name}` : isValue ? ` = ${shown(value)}` : isReturned ? " ›" : "";
   const isBad = findings.length > 0 || (isInput && isMissing(port as InputPort));
   const about = [...findings.map((each) => each.found), type + (port.optional ? ", optional" : ""), port.description];
   const press = (event: KeyboardEvent) => {
@@ -146,12 +147,12 @@ function PortHandle({ box: { node, graph, parent }, port, side, isReachable = fa
       role="button"
       tabIndex={isReachable ? 0 : -1}
       title={about.join("\n")}
-      aria-label={`${isInput ? "Input" : "Output"} ${name} of ${node.name}, ${type}, ${shown(value) || "connect"}`}
+      aria-label={`${name}${text}, ${isInput ? "input" : "output"} of ${node.name}, ${type}`}
       onKeyDown={press}
     >
       <span>
         {name}
-        <i aria-hidden="true">{side === "in" ? text : isReturned && " ›"}</i>
+        <i>{text}</i>
       </span>
     </Handle>
   );

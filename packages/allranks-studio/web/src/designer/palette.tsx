@@ -36,7 +36,7 @@ function Palette() {
       <div className="cards">
         {groups(found, query !== "").map(([group, items]) => (
           <section key={group}>
-            <h3>{group}</h3>
+            <h2>{group}</h2>
             <ul aria-label={group}>
               {items.map((item) => (
                 <Card key={item.component} item={item} />
