@@ -114,9 +114,10 @@ export function Canvas() {
   };
   const changeEdges = (changes: EdgeChange[]) => setChosen(selected(chosen, changes));
   const allow = (event: DragEvent) => event.preventDefault();
+  const accept = { onDragEnter: allow, onDragOver: allow };
 
   return (
-    <section ref={frame} className="canvas" aria-label="Canvas" onKeyDown={press} onDrop={drop} onDragOver={allow}>
+    <section ref={frame} className="canvas" aria-label="Canvas" onKeyDown={press} {...accept} onDrop={drop}>
       <ReactFlow<BoxNode>
         nodes={isFar ? [] : nodes}
         edges={isFar ? [] : edges}
@@ -136,6 +137,7 @@ export function Canvas() {
         {isFar ? <Overview boxes={drawn.boxes} wires={drawn.wires} /> : <Background gap={20} size={1} />}
         <Hint misfit={misfit} />
       </ReactFlow>
+      {!drawn.boxes.length && <p className="hint">Drag a component here, or press Enter on one.</p>}
       <CanvasTools fit={fit} />
     </section>
   );

@@ -46,7 +46,7 @@ function Opened(properties: { session: Session; state: SessionState; document: D
 }
 
 function useOpened(session: Session, state: SessionState, document: Document) {
-  const [wantedView, enter] = useState(""); // path of the graph that is shown
+  const [wantedView, setView] = useState(""); // path of the graph that is shown
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set()); // nested pipelines that are open in place
   const [wantedSelection, setSelection] = useState<string[]>([]); // paths of nodes
   const [reveal, setReveal] = useState<{ path: string } | null>(null); // the node that the canvas shall show
@@ -61,6 +61,10 @@ function useOpened(session: Session, state: SessionState, document: Document) {
   const selection = useMemo(() => wantedSelection.filter((path) => nodeAt(root, path)), [wantedSelection, root]);
   const editable = !document.read_only && !runId;
 
+  const enter = (path: string) => {
+    setView(path);
+    setSelection([]);
+  };
   const toggle = (path: string) =>
     setOpen((before) => new Set(before.has(path) ? [...before].filter((each) => each !== path) : [...before, path]));
   const select = (paths: string[], show = false) => {
@@ -69,7 +73,7 @@ function useOpened(session: Session, state: SessionState, document: Document) {
     const [path] = paths;
     if (!show || path === undefined) return;
     const around = parentOf(path);
-    enter((before) => (around === before || open.has(around) ? before : around));
+    setView((before) => (around === before || open.has(around) ? before : around));
     setReveal({ path });
   };
   const ask = (next: Task | null) => {

@@ -134,7 +134,9 @@ function Stale() {
   const cause = useEditor().document.findings.find((each) => each.level === "error" && each.line > 0);
   const text = "The canvas shows the last code that could be read";
   if (!cause) return <span className="wrong">{text}</span>;
-  return <Button className="plain" text={`${text}. Line ${cause.line}: ${cause.found}`} onClick={() => goTo(cause.line)} />;
+  return (
+    <Button className="plain" text={`${text}. Line ${cause.line}: ${cause.found}`} onClick={() => goTo(cause.line)} />
+  );
 }
 
 // What the server refused, and why. Nothing was changed.

@@ -130,6 +130,7 @@ function PortHandle({ box: { node, graph, parent }, port, side, isReachable = fa
   const text = value?.kind === "input" ? ` ‹ ${value.name}` : isValue ? ` = ${shown(value)}` : isReturned ? " ›" : "";
   const isBad = findings.length > 0 || (isInput && isMissing(port as InputPort));
   const about = [...findings.map((each) => each.found), type + (port.optional ? ", optional" : ""), port.description];
+  const classes = ["port", hue(type), reason && "dim", (value || !isInput) && "set", isBad && "bad"];
   const press = (event: KeyboardEvent) => {
     if (event.key !== "Enter" && event.key !== " ") return;
     event.preventDefault();
@@ -141,7 +142,7 @@ function PortHandle({ box: { node, graph, parent }, port, side, isReachable = fa
       id={`${side}:${name}`}
       type={isInput ? "target" : "source"}
       position={isInput ? Position.Left : Position.Right}
-      className={`port ${hue(type)} ${reason && "dim"} ${(value || !isInput) && "set"} ${isBad && "bad"}`}
+      className={classes.filter(Boolean).join(" ")}
       isConnectableStart={!isInput}
       isConnectableEnd={isInput}
       role="button"
