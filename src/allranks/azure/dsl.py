@@ -82,8 +82,12 @@ class _Writer:
         self.components: dict[str, str] = {}
         for name, node in self.jobs.items():
             if (reference := _reference(node)) not in self.components and node["type"] not in LOOPS:
-                own = Path(reference).parent.name if reference.startswith("./") else name
-                self.components[reference] = f"{own}_step".upper() if own.upper() in taken else own.upper()
+                path = Path(reference)
+                own = path.parent.name if path.name == "component.yaml" else path.stem
+                own = (re.sub(r"\W", "_", own) if reference.startswith("./") else name).upper()
+                while own in {*taken, *self.components.values()}:
+                    own = f"{own}_STEP"
+                self.components[reference] = own
 
     def text(self) -> str:
         keys = ("display_name", "description", "experiment_name", "tags")

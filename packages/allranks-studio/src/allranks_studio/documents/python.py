@@ -101,13 +101,18 @@ def _add_node(editor: Editor, edit: edits.AddNode) -> None:
 
 def _delete_node(editor: Editor, path: str) -> None:
     pipeline, made = editor.made(path)
-    variables = {each.variable for each in (made, made.base) if each is not None and each.variable}
-    function, statements = pipeline.function.name, made.statements
-    for statement in reversed(statements):
+    function, variables = pipeline.function.name, {each.variable for each in (made, made.base) if each} - {""}
+    while uses := _uses(editor, pipeline := editor.module.pipelines[function], made := editor.made(path)[1], variables):
+        _remove_use(editor, pipeline, uses[-1])  # the last one, so that the lines of the others stay
+    for statement in reversed(made.statements):
         editor.remove(editor.module.pipelines[function], _same(editor, function, statement))
-    for variable in variables:
-        while uses := editor.names_in(pipeline := editor.module.pipelines[function], variable):
-            _remove_use(editor, pipeline, uses[0])
+
+
+def _uses(editor: Editor, pipeline: Pipeline, made: Made, variables: set[str]) -> list[ast.Name]:
+    """Return the uses of variables, except in the node's own statements, in their order."""
+    own = {id(each) for statement in made.statements for each in ast.walk(statement)}
+    found = [each for name in variables for each in editor.names_in(pipeline, name) if id(each) not in own]
+    return sorted(found, key=lambda each: (each.lineno, each.col_offset))
 
 
 def _same(editor: Editor, function: str, statement: ast.stmt) -> ast.stmt:

@@ -84,7 +84,7 @@ class Editor:
                 return f"{made.variable}.outputs{last}"
             case Expression(text):
                 return text
-            case Literal(literal) if kind in PRIMITIVES:
+            case Literal(literal) if not kind or kind in PRIMITIVES:
                 return self.source.literal(literal)
             case Literal(literal):
                 call = self.imported("azure.ai.ml", "Input")
@@ -154,7 +154,7 @@ class Editor:
                 return
             after = max(late)
             names = set(_assigned(body[after]))
-            while after + 1 < len(body) and names & set(_loaded(body[after + 1])) and not _assigned(body[after + 1]):
+            while after + 1 < len(body) and _is_setting(body[after + 1], names):
                 after += 1
             start, end = self.source.block(statement)
             target = self.source.block(body[after])[1]
@@ -190,6 +190,12 @@ def in_use(name: str, line: int) -> InputError:
 def _assigned(statement: ast.stmt) -> list[str]:
     targets = statement.targets if isinstance(statement, ast.Assign) else ()
     return [each.id for each in targets if isinstance(each, ast.Name)]
+
+
+def _is_setting(statement: ast.stmt, names: set[str]) -> bool:
+    """Return whether a statement only sets something of a node in one of these variables."""
+    is_plain = isinstance(statement, (ast.Assign, ast.Expr)) and not _assigned(statement)
+    return is_plain and bool(names.intersection(_loaded(statement)))
 
 
 def _loaded(statement: ast.stmt) -> Iterator[str]:

@@ -27,13 +27,20 @@ def imported(source: Source, module: str, name: str) -> tuple[str, list[Patch]]:
         return name, [_extended(source, same[-1], name)]
     statement = f"from {module} import {name}{source.newline}"
     imports = [each for each in source.tree.body if isinstance(each, (ast.Import, ast.ImportFrom))]
-    near = [each for each in imports if _module(each).partition(".")[0] == module.partition(".")[0]]
-    standard = {*sys.stdlib_module_names, "__future__"}
-    near = near or [each for each in imports if _module(each).partition(".")[0] not in standard]
+    package, standard = module.partition(".")[0], sys.stdlib_module_names
+    near = [each for each in imports if _module(each).partition(".")[0] == package]
+    near = near or [
+        each
+        for each in imports
+        if (_module(each).partition(".")[0] in standard) == (package in standard) and _module(each) != "__future__"
+    ]
     before = next((each for each in near if _module(each) > module), None)
     if before is not None:
         start = source.block(before)[0]
         return name, [Patch(start, start, statement)]
+    if imports and not near and package in standard and _module(imports[0]) != "__future__":
+        start = source.block(imports[0])[0]
+        return name, [Patch(start, start, statement + source.newline)]
     if near or imports:
         end = source.block((near or imports)[-1])[1]
         return name, [Patch(end, end, statement if near else source.newline + statement)]

@@ -178,9 +178,13 @@ def _variant(name: str, distribution: str) -> str:
     def base(spec: Path) -> Path:
         return spec.parent.parent if (spec.parent.parent / spec.name).is_file() else spec.parent
 
-    family = [each for each, spec in specs.items() if base(spec) == base(specs[name])]
-    fitting = [each for each in family if _distribution(specs[each]) == distribution]
-    return min(fitting, key=lambda each: (not each.endswith(distribution), len(each)), default="")
+    words = {"none": "single"}
+    for each, spec in specs.items():
+        # Another variant of this distribution may train in another way, as that of Horovod.
+        is_plain = base(spec) == spec.parent or each.endswith(f"_{words.get(distribution, distribution)}")
+        if is_plain and base(spec) == base(specs[name]) and _distribution(spec) == distribution:
+            return each
+    return ""
 
 
 def _distribution(spec: Path) -> str:

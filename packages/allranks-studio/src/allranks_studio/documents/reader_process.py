@@ -31,9 +31,11 @@ from allranks.plan.reader import lookup_of, opened
 from allranks.sdk import internals
 from allranks.sdk.paths import shown
 from allranks.sdk.session import session
+from allranks.sdk.validation_errors import one_line
 from allranks.workspace import Workspace
 from allranks_studio.documents import plan_graph
 from allranks_studio.documents.codec import to_data
+from allranks_studio.documents.exports import exported
 from allranks_studio.documents.python_outline import Module
 
 MOST_MEMORY = 4 << 30
@@ -189,36 +191,38 @@ def standing_in(path: Path, data: bytes) -> Iterator[None]:
     os.close(content)
 
 
-def read(path: Path, text: bytes, loaded: Loaded) -> dict[str, Any]:
-    """Read a text in a file's place, and return a `Reading` as plain data."""
+def read(path: Path, text: bytes, loaded: Loaded, form: str = "") -> dict[str, Any]:
+    """Read a text in a file's place. Return a `Reading`, or what `exported` returns for a form, as plain data."""
     with standing_in(path, text), prepared(loaded):
-        try:
-            answer = _opened(str(path))
-        except InputError as error:
-            answer = {"graph": None, "findings": error.problems}
-            several = any(problem.code == "several-pipelines" for problem in error.problems)
-            if several and (root := Module(text.decode("utf-8", "replace")).root) is not None:
-                answer = _opened(f"{path}:{root.function.name}")
-                answer["findings"] = (*error.problems, *answer["findings"])
-        except RecursionError:
-            answer = {"graph": None, "findings": [Problem(shown(path), "it is nested too deeply", "a pipeline")]}
+        answer = _attempt(str(path), path, form)
+        if any(problem.code == "several-pipelines" for problem in answer["findings"]):
+            root = Module(text.decode("utf-8", "replace")).root
+            of_root = _attempt(f"{path}:{root.function.name}", path, form) if root is not None else answer
+            answer = {**of_root, "findings": dict.fromkeys((*answer["findings"], *of_root["findings"]))}
         findings = [plan_graph.finding_of(problem, shown(path)) for problem in answer["findings"]]
     return {**answer, "findings": findings, "used": loaded.used}
 
 
-def _opened(target: str) -> dict[str, Any]:
-    """Read ``FILE[:NAME]``. Raise InputError."""
-    lookup = replace(lookup_of(target, {}, registered.of(Workspace.at(None))), draws=True)
-    with opened(target, {}, lookup) as job:
-        plan = job.plan(None)
-        return {
-            "graph": to_data(plan_graph.graph_of(plan, job.job, shown(plan.source))),
-            "name": plan.name,
-            "display_name": plan.display_name,
-            "description": plan.description,
-            "compute": plan_graph.compute_of(job.job),
-            "findings": tuple(dict.fromkeys(found_in(plan))),
-        }
+def _attempt(target: str, path: Path, form: str) -> dict[str, Any]:
+    """Read ``FILE[:NAME]``."""
+    try:
+        if form:
+            return {"text": exported(target, path, form), "findings": ()}
+        lookup = replace(lookup_of(target, {}, registered.of(Workspace.at(None))), draws=True)
+        with opened(target, {}, lookup) as job:
+            plan = job.plan(None)
+            return {
+                "graph": to_data(plan_graph.graph_of(plan, job.job, shown(path))),
+                "name": plan.name,
+                "display_name": plan.display_name,
+                "description": plan.description,
+                "compute": plan_graph.compute_of(job.job),
+                "findings": dict.fromkeys(found_in(plan)),
+            }
+    except InputError as error:
+        return {"graph": None, "findings": error.problems}
+    except Exception as error:  # of the SDK, or too deep a recursion
+        return {"graph": None, "findings": (Problem(shown(path), one_line(error), "a pipeline"),)}
 
 
 def _child(request: dict[str, Any], loaded: Loaded, answer: int) -> None:
@@ -231,7 +235,7 @@ def _child(request: dict[str, Any], loaded: Loaded, answer: int) -> None:
         os.dup2(nowhere, standard)
     sys.dont_write_bytecode = True
     os.chdir(request["folder"])
-    result = read(Path(request["path"]), request["text"].encode("latin-1"), loaded)
+    result = read(Path(request["path"]), request["text"].encode("latin-1"), loaded, request["form"])
     with open(answer, "wb") as file:
         file.write(json.dumps(result).encode() + b"\n")
 
@@ -271,20 +275,22 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     loaded = Loaded()
-    with session(client=False):
-        _load_component = internals.load_component
-        with tempfile.TemporaryDirectory(prefix="allranks-") as folder:
-            file = Path(folder, "warm_up.py")
-            file.touch()
-            read(file, _WARM_UP.encode(), loaded)  # imports what the SDK defers, and fills its caches
+    with tempfile.TemporaryDirectory(prefix="allranks-") as folder:
+        tempfile.tempdir = folder  # also of children that are killed
+        with session(client=False):
+            _load_component = internals.load_component
+        file = Path(folder, "warm_up.py")
+        file.touch()
+        read(file, _WARM_UP.encode(), loaded)  # imports what the SDK defers, and fills its caches
         loaded.used.clear()
         for line in iter(sys.stdin.buffer.readline, b""):
             gc.freeze()  # so that a collection in a child copies no memory
             answer = _answer(json.loads(line), loaded)
             answers.write(answer)
             answers.flush()
-            for key in json.loads(answer).get("used", ()):
-                loaded.add(*key)
+            with session(client=False):
+                for key in json.loads(answer).get("used", ()):
+                    loaded.add(*key)
 
 
 if __name__ == "__main__":

@@ -51,18 +51,7 @@ class Reader:
 
         folder: in which the file's code runs, and paths of messages begin; by default that of the file
         """
-        request = {
-            "path": str(path),
-            "text": text.decode("latin-1"),
-            "folder": str(folder or path.parent),
-            "seconds": self._seconds,
-        }
-        with self._lock:
-            try:
-                answer = self._ask(json.dumps(request).encode() + b"\n")
-            except OSError:  # the process ended between two requests
-                self._stop()
-                answer = self._ask(json.dumps(request).encode() + b"\n")
+        answer = self._request(path, text, folder or path.parent, "")
         if "findings" not in answer:
             return Reading(None, [_unread(path.name, answer, self._seconds)])
         graph = answer["graph"]
@@ -74,7 +63,23 @@ class Reader:
 
         Raise InputError.
         """
-        raise InputError(Problem(path.name, f"it cannot be exported as {form} yet", f"{folder}{len(text)}"))
+        answer = self._request(path, text, folder, form)
+        if "text" not in answer:
+            found = answer.get("findings") or [_unread(path.name, answer, self._seconds)]
+            raise InputError.of(
+                Problem(*(each[key] for key in ("where", "found", "expected", "fix"))) for each in found
+            )
+        return str(answer["text"])
+
+    def _request(self, path: Path, text: bytes, folder: Path, form: str) -> dict[str, Any]:
+        request = {"path": str(path), "text": text.decode("latin-1"), "folder": str(folder), "form": form}
+        line = json.dumps({**request, "seconds": self._seconds}).encode() + b"\n"
+        with self._lock:
+            try:
+                return self._ask(line)
+            except OSError:  # the process ended between two requests
+                self._stop()
+                return self._ask(line)
 
     def close(self) -> None:
         """End the process."""
@@ -102,8 +107,11 @@ class Reader:
 
     def _stop(self) -> None:
         if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
+            try:
+                self._process.communicate(timeout=self._seconds)  # it ends with its input, and removes its folder
+            except (OSError, subprocess.TimeoutExpired):
+                self._process.kill()
+                self._process.communicate()
             self._process = None
 
 

@@ -1,0 +1,117 @@
+"""Write a pipeline as text in another form: Python, YAML, the request that would submit it, or what would run."""
+
+import contextlib
+import io
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from allranks.azure import dsl
+from allranks.azure.changes import set_compute
+from allranks.azure.dry_run import NO_COMPUTE, body_of
+from allranks.azure.workspace import WorkspaceOptions, with_placeholders
+from allranks.cli.views.plan import print_dry_run
+from allranks.errors import InputError, Problem
+from allranks.history import registered
+from allranks.local.options import Options
+from allranks.plan.graph import Plan
+from allranks.plan.reader import lookup_of, opened
+from allranks.plan.secrets import shown
+from allranks.sdk import internals
+from allranks.sdk.uploads import Upload, uploads_of
+from allranks.workspace import Workspace
+
+
+def exported(target: str, file: Path, form: str) -> str:
+    """Return a pipeline in a form. target: the file, with the name of one of several pipelines
+
+    Raise InputError, also for a pipeline that the form cannot describe.
+    """
+    if form not in _FORMS:
+        raise InputError(Problem(f"form {form}", "there is no such form", f"one of {', '.join(_FORMS)}"))
+    return _FORMS[form](target, file)
+
+
+def _tree(target: str, folder: Path) -> tuple[dict[str, Any], dict[str, Mapping[str, Any]]]:
+    """Return a job as the tree of a YAML file in a folder, and the specs of components by the references to them."""
+    with opened(target, {}) as job:
+        tree: dict[str, Any] = json.loads(json.dumps(internals.as_dict(job.job), default=str))
+        specs: dict[str, Mapping[str, Any]] = {}
+        _refer(tree, getattr(job.job, "jobs", {}), folder, specs)
+    return tree, specs
+
+
+def _refer(
+    tree: dict[str, Any], entities: Mapping[str, Any], folder: Path, specs: dict[str, Mapping[str, Any]]
+) -> None:
+    """Replace the components of a pipeline's nodes by references to their files, and bindings by their texts."""
+    for name, node in tree.get("jobs", {}).items():
+        for side in ("inputs", "outputs"):
+            ports = node.get(side) or {}
+            for port, value in ports.items():
+                if isinstance(value, dict) and isinstance(path := value.get("path"), str):
+                    value["path"] = re.sub(r"^azureml:(?=[./])", "", path)  # which the SDK adds to local paths
+                    ports[port] = value["path"] if [*value] == ["path"] else value
+        component = internals.component(entities[name])
+        key = "trial" if node.get("type") == "sweep" else "component"
+        file = internals.source_path(component) if component is not None and not isinstance(component, str) else ""
+        if file.endswith((".yml", ".yaml")) and isinstance(node.get(key), dict):
+            reference = f"./{Path(os.path.relpath(file, folder)).as_posix()}"
+            specs[reference], node[key] = node[key], reference
+        elif isinstance(node.get(key), dict) and "jobs" in node[key]:
+            _refer(node[key], getattr(component, "jobs", {}), folder, specs)
+
+
+def _python(target: str, file: Path) -> str:
+    if file.suffix == ".py":
+        return file.read_text(encoding="utf-8", errors="replace")
+    tree, specs = _tree(target, file.parent)
+    try:
+        return dsl.text(dsl.with_types(tree, specs), specs)
+    except dsl.NotExpressible as error:
+        raise InputError(Problem(file.name, f"Python cannot describe it: {error}", "components in files")) from None
+
+
+def _yaml(target: str, file: Path) -> str:
+    if file.suffix != ".py":
+        return file.read_text(encoding="utf-8", errors="replace")
+    tree, _ = _tree(target, file.parent)
+    text: str = yaml.safe_dump(tree, sort_keys=False, width=120, allow_unicode=True)
+    return text
+
+
+def _request(target: str, _: Path) -> str:
+    with opened(target, {}, client=True) as job:
+        if job.request().without_compute:
+            set_compute(job.job, NO_COMPUTE)
+        return json.dumps(shown(body_of(job.job, with_placeholders(WorkspaceOptions()))), indent=2)
+
+
+def _plan(target: str, _: Path) -> str:
+    workspace = Workspace.at(None)
+
+    def read(snapshots: Path) -> tuple[Plan, list[Upload]]:
+        with opened(target, {}, lookup_of(target, {}, registered.of(workspace))) as job:
+            return job.plan(snapshots), uploads_of(job.request())
+
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        print_dry_run(read, workspace, Options(), as_json=False)
+    return text.getvalue()
+
+
+def _submit(target: str, _: Path) -> str:
+    return f"allranks submit {os.path.relpath(target)} --compute COMPUTE\n"
+
+
+_FORMS: dict[str, Callable[[str, Path], str]] = {
+    "python": _python,
+    "yaml": _yaml,
+    "request": _request,
+    "plan": _plan,
+    "submit": _submit,
+}
