@@ -1,6 +1,7 @@
 """Random edits of pipelines, and what must hold after each: for tests of both languages."""
 
 import re
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +14,12 @@ from allranks.errors import InputError
 from allranks_studio.documents import edits
 from allranks_studio.documents.canvas import Graph, InputPort, Node, Port
 from allranks_studio.documents.comparison import difference
-from allranks_studio.documents.document import language_of
+from allranks_studio.documents.document import Document, Refused, _with_copies, language_of
 from allranks_studio.documents.edits import Edit, FromInput, FromOutput, Literal, Value
 from allranks_studio.documents.intended import intended, named
 from allranks_studio.documents.patches import applied
 from allranks_studio.documents.placing import placed
+from allranks_studio.documents.reading import Reader, Reading
 from allranks_studio.documents.source import Outline
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -124,7 +126,7 @@ class Named(dict[str, T]):
 
 
 class Outlined:
-    """A text whose edits are compared with its outline, without azure-ai-ml."""
+    """A text whose edits are compared with its outline, without azure-ai-ml. done: the edits that were possible"""
 
     def __init__(self, path: Path, text: str, graph: Graph, items: Mapping[str, Node]) -> None:
         self.path, self.text, self.items = path, text, items
@@ -132,24 +134,25 @@ class Outlined:
         self.graph = graph
         self.done: list[Edit] = []
 
-    def edit(self, edit: Edit) -> bool:
-        """Make an edit, and return whether it was possible."""
-        taken = getattr(self.language, "taken", lambda text: ())(self.text)
+    def edit(self, edit: Edit) -> None:
+        """Make an edit if it is possible."""
         try:
-            edit = named(self.graph, edit, taken)
+            edit = named(self.graph, edit, self.language.taken(self.text))
             item = self.items[edit.component] if isinstance(edit, edits.AddNode) else None
-            graph = intended(self.graph, edit, item)
+            graph = self.graph
+            for each in _with_copies(graph, edit):
+                graph = intended(graph, each, item)
             patches = self.language.patches(self.text, edit, self.graph, self.path)
         except InputError:
-            return False
+            return
         after = applied(self.text, patches)
         self.done.append(edit)
-        told = f"{self.done}\n{after}"
+        told = f"{self.path}: {self.done}\n{after}"
         outline = self.language.outline(after)
-        assert difference(graph, outlined(graph, outline)) == [], told
+        lines = difference(graph, outlined(graph, outline))
+        assert not lines, f"{lines}: {told}"
         self.refuse_other_changes(graph, after, outline, told)
         self.text, self.graph = after, placed(graph, outline)
-        return True
 
     def refuse_other_changes(self, graph: Graph, after: str, outline: Outline, told: str) -> None:
         """Assert that the text of each node that means the same as before is the same."""
@@ -225,3 +228,66 @@ def _node(node: Node, outline: Outline) -> Node:
 
 def _port(port: InputPort, values: Mapping[str, Value], otherwise: Value | None = None) -> InputPort:
     return replace(port, value=values.get(port.name, otherwise))
+
+
+def overlay(root: Path, file: str, folder: Path) -> Path:
+    """Copy a file to a folder of links to the files around it, up to its root, and return the folder."""
+    place, source = folder, root
+    for part in (*Path(file).parts, ""):
+        place.mkdir(exist_ok=True)
+        for each in source.iterdir():
+            if each.name == part and (root / file) != each:
+                continue
+            if (root / file) == each:
+                shutil.copyfile(each, place / part)
+            elif not (place / each.name).exists():
+                (place / each.name).symlink_to(each)
+        if (root / file) == source / part:
+            break
+        place, source = place / part, source / part
+    return folder
+
+
+class Written:
+    """A file that is edited as a document: azure-ai-ml reads what was written."""
+
+    def __init__(self, folder: Path, path: str, reader: Reader) -> None:
+        self.document = Document.open(folder, path, reader)
+        self.file = folder / path
+        self.first = self.file.read_bytes()
+
+    def edit(self, changes: Sequence[Edit]) -> str:
+        """Make edits that the outline allows, undo them, and return why they were refused; "" if they were made.
+
+        Only a text that azure-ai-ml refuses may be refused, with its reason. Nothing is written then.
+        """
+        refused = ""
+        try:
+            self.document.edit(self.document.digest, changes)
+        except (InputError, Refused) as error:  # which the sequences find
+            refused = str(error)
+            assert not getattr(error, "difference", ()), f"{self.file}: {changes}: {refused}"
+            assert re.search(r"(Name|Type|Attribute|Syntax|Unbound\w*)Error: ", refused) is None, (
+                f"{changes}: {refused}"
+            )
+            assert self.file.read_bytes() == self.first
+        else:
+            assert self.document.state()["current"]
+            assert b"\r\n" not in self.first or b"\n" not in self.file.read_bytes().replace(b"\r\n", b"")
+        while self.document.state()["undo"]:
+            self.document.undo(self.document.digest)
+        assert self.file.read_bytes() == self.first
+        return refused
+
+
+class CachedReader(Reader):
+    """A reader that reads each text once: undoing edits reads the first text again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.readings: dict[tuple[Path, bytes], Reading] = {}
+
+    def read(self, path: Path, text: bytes, folder: Path | None = None) -> Reading:
+        if (path, text) not in self.readings:
+            self.readings[path, text] = super().read(path, text, folder)
+        return self.readings[path, text]

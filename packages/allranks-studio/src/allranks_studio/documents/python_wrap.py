@@ -30,6 +30,7 @@ def wrap(editor: Editor, edit: edits.WrapNodes) -> None:
     if function in editor.module.pipelines:
         raise InputError(Problem(f"step {edit.name}", f"the function {function} exists", "another name"))
     parameters = [_parameter(editor, call_input, each) for each in nested.inputs]
+    _refuse_other_variables(pipeline, interface)
     text = _function(editor, pipeline, interface, edit.name, parameters)
     call = editor.call(f"{edit.name} = {function}(", arguments, editor.indent(pipeline))
     _replace(editor, pipeline, interface, edit.name, call)
@@ -44,6 +45,23 @@ def _statements(pipeline: Pipeline, names: tuple[str, ...]) -> list[ast.stmt]:
     moved = [made for made in pipeline.made if made.key in names and not made.lock]
     by_line = {each.lineno: each for made in moved for each in made.statements}
     return [by_line[line] for line in sorted(by_line)]
+
+
+def _refuse_other_variables(pipeline: Pipeline, interface: Wrapping) -> None:
+    """Raise InputError if moved statements use variables of the function that the new one would not have."""
+    statements = _statements(pipeline, interface.nodes)
+    names = [each for statement in statements for each in ast.walk(statement) if isinstance(each, ast.Name)]
+    stored = {each.id for each in names if isinstance(each.ctx, ast.Store)} | {*interface.inputs}
+    wired = {made.variable for made in pipeline.made}
+    assigned = {
+        each.id
+        for each in ast.walk(pipeline.function)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and each.id not in wired
+    }
+    for name in names:
+        if name.id in assigned - stored:
+            found = f"it uses {name.id}, which stays in {pipeline.function.name}"
+            raise InputError(Problem(f"line {name.lineno}", found, "", "move the lines by hand"))
 
 
 def _parameter(editor: Editor, call: str, port: InputPort) -> str:
