@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlencode
+
+from starlette.applications import Starlette
 
 from allranks_studio.server.access import Session
 from allranks_studio.server.app import Server, Studio, make_app
@@ -32,10 +34,16 @@ class Answer:
 class Client:
     """A browser with the session's cookie. folder: the id of the studio's only folder"""
 
-    studio: Studio
     session: Session
     folder: str
     tokens: list[str] = field(default_factory=list)
+    app: Starlette | None = None
+
+    @property
+    def studio(self) -> Studio:
+        assert self.app is not None
+        studio: Studio = self.app.state.studio
+        return studio
 
     @property
     def origin(self) -> str:
@@ -59,13 +67,13 @@ class Client:
         finally:
             connection.close()
 
-    def get(self, path: str, **query: Any) -> Any:
-        answer = self.send("GET", f"{path}?{urlencode({'folder': self.folder, **query})}")
+    def get(self, address: str, /, **query: Any) -> Any:
+        answer = self.send("GET", f"{address}?{urlencode({'folder': self.folder, **query})}")
         assert answer.status == 200, answer.body
         return answer.json
 
-    def post(self, path: str, **values: Any) -> Any:
-        answer = self.send("POST", path, {"folder": self.folder, **values})
+    def post(self, address: str, /, **values: Any) -> Any:
+        answer = self.send("POST", address, {"folder": self.folder, **values})
         assert answer.status == 200, answer.body
         return answer.json
 
@@ -76,18 +84,19 @@ class Client:
             more = {"Last-Event-ID": last} if last else {}
             lines = "".join(f"{name}: {value}\r\n" for name, value in {**self.headers("GET"), **more}.items())
             connection.sendall(f"GET /api/events HTTP/1.1\r\n{lines}\r\n".encode())
-            events = Events(connection)
-            assert events.line().startswith(b"HTTP/1.1 200")
-            while events.line() != b": ok":
-                pass
-            yield events
+            with connection.makefile("rb") as file:
+                events = Events(file)
+                assert events.line().startswith(b"HTTP/1.1 200")
+                while events.line() != b": ok":
+                    pass
+                yield events
 
 
 class Events:
     """The events of a stream as they arrive."""
 
-    def __init__(self, connection: socket.socket) -> None:
-        self._file = connection.makefile("rb")
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
         self.last = ""
         """The id of the last event."""
 
@@ -120,7 +129,15 @@ def serving(folder: Path) -> Iterator[Client]:
         thread.start()
         try:
             until(lambda: server.started, "the server has not started")
-            yield Client(app.state.studio, session, next(iter(app.state.studio.folders)), tokens)
+            yield Client(session, next(iter(app.state.studio.folders)), tokens, app)
         finally:
             server.should_exit = True
             join(thread)
+
+
+def admitted(port: int, token: str, folder: str) -> Client:
+    """Return a browser that a studio in another process has admitted."""
+    session = Session(port)
+    cookie = Client(session, folder).send("GET", f"/?token={token}").headers["set-cookie"].partition(";")[0]
+    session.key = cookie.partition("=")[2]
+    return Client(session, folder)

@@ -3,6 +3,8 @@
 import http.client
 import os
 import socket
+import tempfile
+import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -214,8 +216,8 @@ def test_another_user_of_the_machine_finds_no_token(
 ) -> None:
     """It is neither in the arguments of a process nor in a file that others can read."""
     opened: list[str] = []
-    monkeypatch.setattr(browser.webbrowser, "open", opened.append)
-    monkeypatch.setattr(browser.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     browser.open_privately("http://127.0.0.1:1/?token=secret")
     assert "secret" not in opened[0]
     file = Path(opened[0].removeprefix("file://"))

@@ -31,6 +31,10 @@ class Hub:
         self._watching: asyncio.Task[None] | None = None
         self._started = asyncio.Event()
 
+    @property
+    def is_watching(self) -> bool:
+        return self._watching is not None
+
     def add(self, event: Event) -> None:
         """Add an event that did not come from watching. Call it on the event loop."""
         if self._watching is not None:

@@ -2,17 +2,16 @@
 
 import io
 import os
-import re
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 from allranks.contract.report import truncated
 from allranks.errors import InputError, Problem
 from allranks.history import log_reader, secret_values, stored
 from allranks.history.log_redaction import open_log, redacted
 from allranks.history.nested import records_at
-from allranks.history.records import RankRecord, RunRecord
+from allranks.history.records import RankRecord
 from allranks.secrets import same_length
 from allranks.text import plain
 from allranks_studio.server.answers import Call
@@ -36,9 +35,10 @@ def log(call: Call) -> dict[str, Any]:
     step, number = call.text("step"), call.whole("rank", 0, 0, 1 << 31)
     size = call.whole("bytes", 1 << 16, 1, LARGEST)
     ((_, (rank,)),) = log_reader.chosen(record, records_at(record, step)[0].name, number)
+    complete = rank.status.ended or record.status.ended
     with _opened(rank, folder) as file:
-        complete = rank.status.ended or record.status.ended
-        return _window(file, call.whole("offset", -size, -(1 << 62), 1 << 62), size, record, complete)
+        total, known = os.fstat(file.fileno()).st_size, secret_values.known(record)
+        return window(file, total, call.whole("offset", -size, -(1 << 62), 1 << 62), size, known, complete=complete)
 
 
 def _opened(rank: RankRecord, folder: Folder) -> io.FileIO:
@@ -48,30 +48,31 @@ def _opened(rank: RankRecord, folder: Folder) -> io.FileIO:
     return open_log(rank.log)
 
 
-def _window(file: io.FileIO, offset: int, size: int, record: RunRecord, complete: bool) -> dict[str, Any]:
-    """Return the whole lines of a window. Its first line begins at the offset or after it; a line that is longer than
-    the window is cut."""
-    total = os.fstat(file.fileno()).st_size
+def window(
+    file: BinaryIO | io.FileIO, total: int, offset: int, size: int, known: frozenset[str], *, complete: bool
+) -> dict[str, Any]:
+    """Return the whole lines of a window: api.ts's LogPart. Lines up to 64 kB are not cut.
+
+    total:    bytes of the log
+    offset:   the first line begins here or later; a negative one counts from the end
+    known:    secrets of the run
+    complete: whether the last line has ended, also without a line end
+    """
     start = max(total + offset, 0) if offset < 0 else min(offset, total)
-    begin = max(start - _CONTEXT, 0)
-    file.seek(begin)
-    raw = file.read(start - begin + size)
-    if begin + len(raw) < total or not complete:  # the last line may continue
-        raw = (
-            raw[: raw.rfind(b"\n", start - begin) + 1] or raw
-            if begin + len(raw) < total
-            else _whole_lines(raw, start - begin)
-        )
-    masked = b"".join(redacted([raw], secret_values.known(record), mask=same_length))
-    first = start - begin
-    if start and raw[first - 1 : first] != b"\n" and (line_end := raw.find(b"\n", first)) >= 0:
+    begin, masked = max(start - _CONTEXT, 0), b""
+    while True:
+        file.seek(begin)
+        raw = file.read(start - begin + size)
+        is_end = begin + len(raw) >= total
+        # Each secret keeps its length, so the offsets stay right. Without `complete`, the data ends between two words.
+        masked = b"".join(redacted([raw], known, mask=same_length, complete=is_end and complete))
+        if len(masked) > start - begin or is_end or size > LARGEST:
+            break
+        size *= 4
+    first, end = start - begin, max(len(masked), start - begin)
+    if start and raw[first - 1 : first] != b"\n" and (line_end := raw.find(b"\n", first, end)) >= 0:
         first = line_end + 1
-    return {"offset": begin + first, "end": begin + len(raw), "size": total, "text": _text(masked[first:])}
-
-
-def _whole_lines(raw: bytes, start: int) -> bytes:
-    """Return the bytes without an unfinished last line. start: is kept in any case"""
-    return raw[: max(raw.rfind(b"\n", start) + 1, start)]
+    return {"offset": begin + first, "end": begin + end, "size": total, "text": _text(masked[first:])}
 
 
 def _text(data: bytes) -> str:
@@ -86,14 +87,13 @@ def search(call: Call) -> dict[str, Any]:
     record = stored.run(folder.workspace, call.text("run"), curves=False)
     if not 0 < len(query) <= 200:
         raise InputError(Problem("parameter query", f"{len(query)} characters", "1 to 200"))
-    pattern = re.compile(re.escape(query.encode()), re.IGNORECASE)
     known, until = secret_values.known(record), time.monotonic() + _PATIENCE
     hits: list[dict[str, Any]] = []
     for step, ranks in log_reader.chosen(record, call.text("step", "") or None, None):
         for rank in ranks:
             try:
                 with _opened(rank, folder) as file:
-                    for offset, line in _lines_with(file, pattern, until):
+                    for offset, line in _lines_with(file, query.encode(), until):
                         text = _text(b"".join(redacted([line], known)).rstrip(b"\r\n"))
                         hits.append({"step": step.name, "rank": rank.rank, "offset": offset, "text": text})
                         if len(hits) >= MOST_HITS:
@@ -105,20 +105,16 @@ def search(call: Call) -> dict[str, Any]:
     return {"hits": hits, "complete": True}
 
 
-def _lines_with(file: io.FileIO, pattern: re.Pattern[bytes], until: float) -> Iterator[tuple[int, bytes]]:
-    """Yield the offset and the text of each line with a match, until a moment of the monotonic clock."""
-    start, rest = 0, b""
-    while time.monotonic() < until and (piece := file.read(_PIECE)):
-        data = rest + piece
+def _lines_with(file: io.FileIO, query: bytes, until: float) -> Iterator[tuple[int, bytes]]:
+    """Yield the offset of each line with a text, in any case, and the line around it, until a moment of the monotonic
+    clock."""
+    start, rest, query = 0, b"", query.lower()
+    while time.monotonic() < until and (piece := file.read(_PIECE) or rest):
+        data = rest + piece if piece is not rest else rest + b"\n"
         end = data.rfind(b"\n") + 1 or (len(data) if len(data) > _PIECE else 0)
-        place = 0
-        while place < end and (match := pattern.search(data, place, end)):
-            first = data.rfind(b"\n", 0, match.start()) + 1
-            place = (data.find(b"\n", match.end(), end) + 1) or end
-            yield (
-                start + first,
-                data[max(first, match.start() - _LONGEST_LINE) : min(place, match.end() + _LONGEST_LINE)],
-            )
+        lowered, place = data[:end].lower(), 0
+        while (match := lowered.find(query, place)) >= 0:
+            first = data.rfind(b"\n", 0, match) + 1
+            place = (data.find(b"\n", match + len(query), end) + 1) or end
+            yield start + first, data[max(first, match - _LONGEST_LINE) : min(place, match + _LONGEST_LINE)]
         rest, start = data[end:], start + end
-    if rest and (match := pattern.search(rest)):
-        yield start, rest[: match.end() + _LONGEST_LINE]
