@@ -32,6 +32,9 @@ KNOWN = {
         "Turn scripts of SDK v1 into pipelines of azure-ai-ml, and DistributedComponents into command components.",
     ),
     "rehearse": KnownCommand("lab", "Run", "Show that a training survives evictions."),
+    "studio": KnownCommand(
+        "studio", "Look", "Design pipelines in the browser, on their own files, and see every run live."
+    ),
     "verify-stacks": KnownCommand(
         "lab", "Machine", "Start two ranks of each installed stack, and check that they communicate."
     ),

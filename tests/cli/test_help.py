@@ -107,7 +107,7 @@ def test_the_help_of_a_command_lists_at_most_ten_options_and_help_all_the_others
         ("ps", "allranks runs --status Running"),
         ("stop", "allranks cancel RUN"),
         ("opne", "allranks show --open"),
-        ("ui", "allranks runs --page --open"),
+        ("ui", "allranks studio"),
     ],
 )
 def test_a_word_of_other_tools_is_answered_with_the_command_in_one_line(

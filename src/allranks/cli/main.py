@@ -52,7 +52,7 @@ _HINTS = {
     "ps": "The runs that are running: allranks runs --status Running.",
     **dict.fromkeys(("stop", "kill"), "To end a run: allranks cancel RUN."),
     "open": "To open the page of the latest run: allranks show --open.",
-    **dict.fromkeys(("ui", "dashboard"), "To open a page of all runs: allranks runs --page --open."),
+    **dict.fromkeys(("ui", "dashboard"), "To see all runs in the browser: allranks studio."),
     "explain": "To explain the code of a message: allranks why CODE.",
     "help": "The commands: allranks --help. Options of one: allranks COMMAND --help.",
 }

@@ -18,8 +18,8 @@ from allranks_studio.server.answers import finite
 from allranks_studio.server.events import Event
 from allranks_studio.server.folders import Folder
 
-_SHARE = 20
-"""Minimum ratio of the time between two readings of the store to the duration of one: 5 % of a core at most."""
+_SHARE = 30
+"""Minimum ratio of the time between two readings of the store to the duration of one: 3 % of a core at most."""
 _PAUSE = 2.0
 """Seconds between two readings of a store that cannot be read, and two looks for engines that died."""
 _MOST_ROWS = 20_000
