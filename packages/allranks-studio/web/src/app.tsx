@@ -1,18 +1,21 @@
 // The frame of all views: the header, the messages, and the view of the current address.
-import { Component, lazy, type ReactNode, Suspense, useEffect } from "react";
+import { Component, type ReactNode, useEffect } from "react";
 import type { Folder, State } from "./api";
 import { connection, onEvent } from "./events";
-import { Empty, Loading, Messages, Problem } from "./parts";
+import { Later } from "./later";
+import { Empty, Messages, Problem } from "./parts";
 import { type Address, navigate, useAddress, view } from "./router";
 import Runs from "./runs";
 import { unauthorised, useServer } from "./server";
 import { useStore } from "./store";
 
 // Loaded when they are opened: the table of runs is on screen first.
-const Run = lazy(() => import("./run"));
-const Compare = lazy(() => import("./runs/compare"));
-const Schedules = lazy(() => import("./schedules"));
-const Designer = lazy(() => import("./designer"));
+const VIEWS = {
+  run: () => import("./run"),
+  compare: () => import("./runs/compare"),
+  schedules: () => import("./schedules"),
+  designer: () => import("./designer"),
+};
 
 export function App() {
   const address = useAddress();
@@ -38,9 +41,7 @@ export function App() {
       <Header state={data} folder={folder} area={address.path[0] ?? "runs"} />
       <main>
         <Boundary key={address.path.slice(0, 2).join("/")}>
-          <Suspense fallback={<Loading />}>
-            {folder ? <View address={address} folder={folder} /> : <Empty title="No folder is open." />}
-          </Suspense>
+          {folder ? <View address={address} folder={folder} /> : <Empty title="No folder is open." />}
         </Boundary>
       </main>
       <Messages />
@@ -51,10 +52,17 @@ export function App() {
 function View({ address, folder }: { address: Address; folder: Folder }) {
   const [area, id, tab] = address.path;
   if (area === undefined || (area === "runs" && id === undefined)) return <Runs folder={folder} />;
-  if (area === "runs" && id !== undefined) return <Run key={id} folder={folder} id={id} tab={tab ?? "graph"} />;
-  if (area === "compare") return <Compare folder={folder} ids={(address.query.get("runs") ?? "").split(",")} />;
-  if (area === "schedules") return <Schedules folder={folder} />;
-  if (area === "designer") return <Designer path={address.query.get("path") ?? ""} folder={folder.id} />;
+  if (area === "runs" && id !== undefined) {
+    return <Later key={id} load={VIEWS.run} properties={{ folder, id, tab: tab ?? "graph" }} />;
+  }
+  if (area === "compare") {
+    return <Later key="compare" load={VIEWS.compare} properties={{ folder, runs: address.query.get("runs") ?? "" }} />;
+  }
+  if (area === "schedules") return <Later key="schedules" load={VIEWS.schedules} properties={{ folder }} />;
+  if (area === "designer") {
+    const path = address.query.get("path") ?? "";
+    return <Later key="designer" load={VIEWS.designer} properties={{ folder: folder.id, path }} />;
+  }
   return (
     <Empty title="There is no such page.">
       <a href={view(["runs"])}>Runs</a>

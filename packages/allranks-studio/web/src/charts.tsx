@@ -213,9 +213,10 @@ function settings(element: HTMLElement, series: Series[], isTime: boolean, isLog
       ...series.map(({ label, color, x }) => ({
         label,
         stroke: variable(`--s${color % COLORS}`),
-        dash: DASHES[Math.floor(color / COLORS) % DASHES.length] ?? [],
-        width: 1.6,
-        points: { show: x.length <= 30, size: 5, fill: variable("--paper") },
+        // More kinds of lines than these cannot be told apart, and drawing dashes takes several times as long.
+        dash: series.length > COLORS * DASHES.length ? [] : (DASHES[Math.floor(color / COLORS) % DASHES.length] ?? []),
+        width: series.length > COLORS * DASHES.length ? 1 : 1.6,
+        points: { show: x.length <= 30 && series.length <= COLORS, size: 5, fill: variable("--paper") },
       })),
     ],
   };
@@ -235,9 +236,13 @@ function aligned(series: Series[], isTime: boolean, smoothing: number): uPlot.Al
     const places = isTime ? time.map((moment) => moment - start) : x;
     return increasing(places, smoothing ? smooth(y, smoothing) : y);
   });
-  const [only] = tables;
-  if (tables.length === 1 && only) return only;
-  return tables.length ? uPlot.join(tables) : [[]];
+  const [first] = tables;
+  if (!first) return [[]];
+  // Runs of one pipeline mostly log at the same steps, and then there is nothing to join.
+  const isSame = tables.every(
+    ([places]) => places.length === first[0].length && places.every((x, at) => x === first[0][at]),
+  );
+  return isSame ? [first[0], ...tables.map(([, y]) => y ?? [])] : uPlot.join(tables);
 }
 
 // Without points that are not after the one before: a resumed step repeats some, and its last ones count.

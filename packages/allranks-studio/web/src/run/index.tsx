@@ -1,7 +1,7 @@
 // A run: its state, why it failed, and its graph, timeline, curves, resources and logs, live while it is running.
-import { lazy, Suspense } from "react";
 import type { Folder, Run, Verdict } from "../api";
 import { count, duration, when } from "../format";
+import { Later } from "../later";
 import { Empty, harmless, isActive, Loading, Problem, State, Tabs, useNow } from "../parts";
 import { setQuery, useAddress, view } from "../router";
 import { useServer } from "../server";
@@ -12,8 +12,8 @@ import { Logs } from "./logs";
 import { Timeline } from "./timeline";
 
 // With uPlot, which the other views do not need.
-const Curves = lazy(() => import("./curves"));
-const Resources = lazy(() => import("./resources"));
+const CURVES = () => import("./curves");
+const RESOURCES = () => import("./resources");
 
 const TABS = ["Graph", "Timeline", "Curves", "Resources", "Logs"];
 
@@ -41,23 +41,23 @@ export default function RunView({ folder, id, tab }: { folder: Folder; id: strin
       <Tabs name="Views of the run" tabs={tabs} selected={title} />
       <div className="content">
         {data.verdict && (tab === "graph" || tab === "timeline") && <Failure run={data} verdict={data.verdict} />}
-        <Suspense fallback={<Loading />}>
-          {tab === "graph" && (
-            <div className="split">
-              <Graph run={data} now={now} selected={selected} onSelect={select} />
-              {details}
-            </div>
-          )}
-          {tab === "timeline" && (
-            <div className="split">
-              <Timeline run={data} now={now} selected={selected} onSelect={select} />
-              {details}
-            </div>
-          )}
-          {tab === "curves" && <Curves folder={folder} run={id} step={step?.path} />}
-          {tab === "resources" && <Resources folder={folder} run={data} />}
-          {tab === "logs" && <Logs folder={folder} run={data} />}
-        </Suspense>
+
+        {tab === "graph" && (
+          <div className="split">
+            <Graph run={data} now={now} selected={selected} onSelect={select} />
+            {details}
+          </div>
+        )}
+        {tab === "timeline" && (
+          <div className="split">
+            <Timeline run={data} now={now} selected={selected} onSelect={select} />
+            {details}
+          </div>
+        )}
+        {tab === "curves" && <Later load={CURVES} properties={{ folder, run: id, step: step?.path }} />}
+        {tab === "resources" && <Later load={RESOURCES} properties={{ folder, run: data }} />}
+        {tab === "logs" && <Logs folder={folder} run={data} />}
+
         {!title && <Empty title="There is no such view of a run" />}
       </div>
     </div>

@@ -7,13 +7,19 @@ import { Empty, harmless, Loading, Problem, State } from "../parts";
 import { setQuery, view } from "../router";
 import { useServer } from "../server";
 
-export default function Compare({ folder, ids }: { folder: Folder; ids: string[] }) {
-  const runs = ids.filter(Boolean).join(",");
+const MOST = 20; // runs whose inputs and metrics are beside each other; more have only curves
+
+export default function Compare({ folder, runs }: { folder: Folder; runs: string }) {
+  const ids = useMemo(() => runs.split(",").filter(Boolean), [runs]);
   const concerns = (event: { kind: string; run?: string }) =>
     (event.kind === "points" || event.kind === "run") && ids.includes(event.run ?? "") && 3000;
   const all = useServer<Runs>(runs && "/api/runs", { folder: folder.id });
   const curves = useServer<Curve[]>(runs && "/api/curves", { folder: folder.id, runs }, concerns);
-  const differences = useServer<Comparison>(runs && "/api/compare", { folder: folder.id, runs }, concerns);
+  const differences = useServer<Comparison>(
+    ids.length <= MOST && runs ? "/api/compare" : "",
+    { folder: folder.id, runs },
+    concerns,
+  );
   const labels = useMemo(() => labelsOf(ids, differences.data), [ids, differences.data]);
   const charts = useMemo(() => chartsOf(curves.data ?? [], ids), [curves.data, ids]);
   if (!runs) {

@@ -11,8 +11,8 @@ import { type Column, Duration, Name } from "./columns";
 // A line of the table: a run, or the head of a group.
 export type Line = { row: number; group?: never } | { group: string; title: string; rows: number[] };
 
-const OVERSCAN = 12;
-const CHUNK = 8; // the rows in sight change by so many at once
+const OVERSCAN = 6;
+const CHUNK = 4; // the rows in sight change by so many at once
 
 interface Properties {
   runs: Runs;
@@ -113,8 +113,10 @@ export function Table(properties: Properties) {
     else open(line);
   };
 
+  const pool = visible + 2 * OVERSCAN + CHUNK + 1; // elements, which show another row when theirs is out of sight
   const from = Math.max(0, first - OVERSCAN);
   const to = Math.min(lines.length, first + visible + OVERSCAN + CHUNK);
+  const width = columns.reduce((sum, column) => sum + Number.parseInt(column.width.replace("minmax(", ""), 10), 48);
   const tracks = isNarrow ? "34px minmax(0, 1fr) max-content" : `34px ${columns.map(({ width }) => width).join(" ")}`;
   const isReused = position >= 0 && (position < from || position >= to); // the active row exists also out of sight
   const indices = Array.from({ length: to - from }, (_, index) => from + index).concat(isReused ? [position] : []);
@@ -128,7 +130,7 @@ export function Table(properties: Properties) {
       aria-rowcount={lines.length + 1}
       aria-multiselectable
       aria-activedescendant={position >= 0 ? `line-${active}` : undefined}
-      style={{ "--tracks": tracks, "--row": `${height}px` } as object}
+      style={{ "--tracks": tracks, "--row": `${height}px`, "--width": isNarrow ? "0" : `${width}px` } as object}
       onKeyDown={press}
       onClick={click}
       onScroll={(event) => setFirst(Math.floor(event.currentTarget.scrollTop / height / CHUNK) * CHUNK)}
@@ -163,7 +165,7 @@ export function Table(properties: Properties) {
             line.group === undefined ? selected.has(id) : line.rows.every((row) => selected.has(runs.id[row] ?? ""));
           return (
             <Row
-              key={id}
+              key={index < from || index >= to ? "active" : index % pool}
               id={id}
               index={index}
               top={index * height}
