@@ -103,6 +103,7 @@ export function Dialog(properties: {
   onClose: () => void;
   onSubmit?: () => void;
   submit?: string;
+  dismiss?: string;
   disabled?: boolean;
   children: ReactNode;
 }) {
@@ -124,7 +125,7 @@ export function Dialog(properties: {
         <div className="body">{properties.children}</div>
         <footer>
           <button type="button" onClick={properties.onClose}>
-            {properties.onSubmit ? "Cancel" : "Close"}
+            {properties.dismiss ?? (properties.onSubmit ? "Cancel" : "Close")}
           </button>
           {properties.onSubmit && (
             <button type="submit" className="primary" disabled={properties.disabled}>

@@ -62,7 +62,13 @@ function Cancel({ folder, run, onClose }: Properties) {
     }
   };
   return (
-    <Dialog title={`Cancel ${run.name}?`} submit="Cancel the run" onClose={onClose} onSubmit={submit}>
+    <Dialog
+      title={`Cancel ${run.name}?`}
+      submit="Cancel the run"
+      dismiss="Keep it running"
+      onClose={onClose}
+      onSubmit={submit}
+    >
       <p>Its steps are stopped. Steps that have completed can be used again: resume the run later.</p>
     </Dialog>
   );

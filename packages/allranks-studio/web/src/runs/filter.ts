@@ -25,7 +25,7 @@ function hasWord(runs: Runs, word: string): Test {
   return (row) => columns.some((column) => column[row]?.toLowerCase().includes(wanted));
 }
 
-// Return the columns that a name stands for: "loss" is also "train/loss".
+// Return the columns that a name stands for: "loss" is also "train/loss" and "validation_loss".
 function fieldsOf(runs: Runs, field: string): Value[][] {
   const fixed: Record<string, Value[]> = {
     status: runs.status,
@@ -42,7 +42,9 @@ function fieldsOf(runs: Runs, field: string): Value[][] {
   };
   if (Object.hasOwn(fixed, field)) return [fixed[field] ?? []];
   const named = [...Object.entries(runs.metrics), ...Object.entries(runs.inputs)];
-  const found = named.filter(([name]) => name === field || name.endsWith(`/${field}`)).map(([, column]) => column);
+  const found = named
+    .filter(([name]) => name === field || (name.endsWith(field) && /[/_.-]/.test(name.at(-field.length - 1) ?? "")))
+    .map(([, column]) => column);
   if (found.length) return found;
   const names = [...Object.keys(fixed).filter((name) => !["state", "pipeline", "run"].includes(name))];
   throw new Error(`There is no field "${field}". Fields: ${names.join(", ")}, each metric and each input.`);

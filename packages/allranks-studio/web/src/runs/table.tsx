@@ -123,7 +123,7 @@ export function Table(properties: Properties) {
   return (
     <div
       ref={grid}
-      role="grid"
+      role="treegrid"
       tabIndex={0}
       className={isNarrow ? "grid narrow" : "grid"}
       aria-label="Runs"
