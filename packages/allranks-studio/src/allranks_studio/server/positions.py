@@ -91,7 +91,7 @@ def saved(folder: Folder, path: str) -> Positions:
 
 
 def save(folder: Folder, path: str, positions: Mapping[str, Any]) -> None:
-    """Save where nodes of a document are; nodes that are not named are where the layout places them.
+    """Save where the user has moved nodes of a document. Without any, all are where the layout places them again.
 
     Raise InputError for values that are not positions, and OSError if they cannot be saved.
     """
@@ -99,9 +99,10 @@ def save(folder: Folder, path: str, positions: Mapping[str, Any]) -> None:
         expected = f"at most {_MOST_NODES} nodes, each with [x, y]"
         raise InputError(Problem("parameter positions", "it has other values", expected))
     file = folder.workspace.root / FILE
-    documents = {name: places for name, places in _read(file).items() if name != path}
+    documents = _read(file)
+    earlier = documents.pop(path, {})
     if positions:
-        documents[path] = {name: [round(x), round(y)] for name, (x, y) in positions.items()}
+        documents[path] = earlier | {name: [round(x), round(y)] for name, (x, y) in positions.items()}
     folder.workspace.make()
     kept = list(documents.items())[-_MOST_DOCUMENTS:]  # the last ones that were changed
     write_file(file, json.dumps({"positions": dict(kept)}), 0o600)

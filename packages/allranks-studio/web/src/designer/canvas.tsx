@@ -23,8 +23,9 @@ import { CanvasTools, useActions } from "./tools";
 const TYPES = { box: BoxView };
 const FAR = 0.4; // below this zoom, a large graph is drawn by the overview
 const LARGE = 60; // nodes
-const ZOOM = { minZoom: 0.02, maxZoom: 2, zoomOnDoubleClick: false, proOptions: { hideAttribution: true } };
+const ZOOM = { minZoom: 0.02, maxZoom: 2, zoomOnDoubleClick: false };
 const KEYS = { deleteKeyCode: null, multiSelectionKeyCode: ["Control", "Meta", "Shift"], connectOnClick: false };
+const LOOKS = { elevateEdgesOnSelect: true, proOptions: { hideAttribution: true } };
 const ARIA = { "node.a11yDescription.default": "Enter selects, arrow keys move, Delete deletes, F2 renames." };
 
 export function Canvas() {
@@ -132,6 +133,7 @@ export function Canvas() {
         nodesConnectable={editable}
         ariaLabelConfig={ARIA}
         {...ZOOM}
+        {...LOOKS}
         {...KEYS}
       >
         {isFar ? <Overview boxes={drawn.boxes} wires={drawn.wires} /> : <Background gap={20} size={1} />}

@@ -143,7 +143,7 @@ function RunDialog({ onClose }: { onClose: () => void }) {
         <Field
           key={port.name}
           label={port.name}
-          port={port}
+          port={{ ...port, default: port.value?.kind === "literal" ? port.value.value : port.default }}
           value={values[port.name] ?? null}
           onChange={(value) => setValues({ ...values, [port.name]: value })}
         />

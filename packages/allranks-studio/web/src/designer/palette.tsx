@@ -44,7 +44,7 @@ function Palette() {
             </ul>
           </section>
         ))}
-        {!found.length && <p className="soft">No component has this in its name or description.</p>}
+        {!found.length && <p className="soft">{palette.length ? "No component has this in its name." : "Loading …"}</p>}
       </div>
     </>
   );
@@ -104,16 +104,16 @@ function walk(event: KeyboardEvent): void {
   stops[stops.indexOf(here) + by]?.focus();
 }
 
-// Return the items that contain each word: those with it in their name first.
+// Return the items that contain each word: those with it in their name first, the shortest first.
 export function search(items: PaletteItem[], query: string): PaletteItem[] {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
-  const rank = (item: PaletteItem) => {
-    const name = `${item.display_name} ${item.name}`.toLowerCase();
-    if (words.every((word) => name.includes(word))) return words.some((word) => name.startsWith(word)) ? 0 : 1;
-    const text = `${name} ${item.description} ${item.group}`.toLowerCase();
-    return words.every((word) => text.includes(word)) ? 2 : 3;
+  const rank = ({ display_name, name, description, group }: PaletteItem) => {
+    const names = `${display_name} ${name}`.toLowerCase();
+    if (words.every((word) => names.includes(word))) return words.length ? display_name.length : 0;
+    const text = `${names} ${description} ${group}`.toLowerCase();
+    return words.every((word) => text.includes(word)) ? 1000 : Number.POSITIVE_INFINITY;
   };
-  const ranked = items.map((item) => ({ item, rank: rank(item) })).filter((each) => each.rank < 3);
+  const ranked = items.map((item) => ({ item, rank: rank(item) })).filter((each) => Number.isFinite(each.rank));
   return ranked.sort((a, b) => a.rank - b.rank).map((each) => each.item);
 }
 
