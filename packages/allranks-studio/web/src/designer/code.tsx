@@ -4,8 +4,8 @@ import { python } from "@codemirror/lang-python";
 import { yaml } from "@codemirror/lang-yaml";
 import { defaultHighlightStyle, HighlightStyle, indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { type Diagnostic, lintGutter, setDiagnostics } from "@codemirror/lint";
-import { Annotation, EditorState, RangeSetBuilder, StateEffect, StateField, type Text } from "@codemirror/state";
-import { Decoration, type DecorationSet, drawSelection, EditorView, keymap, lineNumbers } from "@codemirror/view";
+import { Annotation, Compartment, EditorState, type Extension, type Text } from "@codemirror/state";
+import { Decoration, drawSelection, EditorView, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { useEffect, useRef } from "react";
 import type { Finding } from "../api";
@@ -14,29 +14,16 @@ import { nodeAt } from "./ports";
 import type { Session } from "./session";
 
 const fromServer = Annotation.define<boolean>();
-const mark = StateEffect.define<{ changed: number[]; chosen: [number, number] | null }>();
+const marks = new Compartment();
 const CHANGED = Decoration.line({ class: "changed" });
 const CHOSEN = Decoration.line({ class: "chosen" });
 
-const marks = StateField.define<DecorationSet>({
-  create: () => Decoration.none,
-  update(before, transaction) {
-    const effect = transaction.effects.find((each) => each.is(mark));
-    if (!effect) return before.map(transaction.changes);
-    return marked(transaction.state.doc, effect.value.changed, effect.value.chosen);
-  },
-  provide: (field) => EditorView.decorations.from(field),
-});
-
-function marked(text: Text, changed: number[], chosen: [number, number] | null): DecorationSet {
-  const builder = new RangeSetBuilder<Decoration>();
-  const isChanged = new Set(changed);
-  for (let line = 1; line <= text.lines; line += 1) {
-    const { from } = text.line(line);
-    if (isChanged.has(line)) builder.add(from, from, CHANGED);
-    if (chosen && chosen[0] <= line && line <= chosen[1]) builder.add(from, from, CHOSEN);
-  }
-  return builder.finish();
+// Return the marks of lines that the last change wrote, and of those of the node that is selected.
+function marked(text: Text, changed: number[], first: number, last: number): Extension {
+  const chosen = Array.from({ length: last - first + 1 }, (_, index) => first + index);
+  const lines = (numbers: number[], mark: Decoration) =>
+    numbers.filter((each) => each >= 1 && each <= text.lines).map((each) => mark.range(text.line(each).from));
+  return EditorView.decorations.of(Decoration.set([...lines(changed, CHANGED), ...lines(chosen, CHOSEN)], true));
 }
 
 const COLORS = HighlightStyle.define([
@@ -44,10 +31,7 @@ const COLORS = HighlightStyle.define([
   { tag: [tags.string, tags.special(tags.string)], color: "var(--done)" },
   { tag: [tags.number, tags.bool, tags.null], color: "var(--s0)" },
   { tag: [tags.comment], color: "var(--soft)", fontStyle: "italic" },
-  {
-    tag: [tags.definition(tags.propertyName), tags.definition(tags.variableName), tags.propertyName],
-    color: "var(--link)",
-  },
+  { tag: [tags.definition(tags.variableName), tags.propertyName], color: "var(--link)" },
 ]);
 
 export function Code() {
@@ -74,7 +58,7 @@ export function Code() {
           lineNumbers(),
           lintGutter(),
           drawSelection(),
-          marks,
+          marks.of([]),
           document.language === "python" ? python() : yaml(),
           indentUnit.of(document.language === "python" ? "    " : "  "),
           syntaxHighlighting(COLORS),
@@ -108,40 +92,21 @@ export function Code() {
     };
   }, [session]);
 
-  // A text that was typed meanwhile is newer than the server's.
-  const text = draft ?? document.text;
-  useEffect(() => {
-    const here = view.current;
-    if (here && here.state.doc.toString() !== text) here.dispatch(replacement(here.state.doc.toString(), text));
-  }, [text]);
-
-  const [only] = selection;
-  const node = selection.length === 1 && only !== undefined ? nodeAt(root, only) : undefined;
-  const chosen = node?.first ? `${node.first} ${node.last}` : "";
   const { changed, findings } = document;
+  const text = draft ?? document.text; // what was typed meanwhile is newer than the server's
+  const node = selection.length === 1 ? nodeAt(root, selection[0] ?? "") : undefined;
+  const [first, last] = node?.first ? [node.first, node.last] : [0, -1];
   useEffect(() => {
     const here = view.current;
-    if (!here || draft !== null) return;
-    const [first = 0, last = 0] = chosen.split(" ").map(Number);
-    here.dispatch({ effects: mark.of({ changed, chosen: first ? [first, last] : null }) });
-  }, [changed, chosen, draft]);
-  useEffect(() => {
-    const here = view.current;
-    if (!here || draft !== null) return;
-    here.dispatch(
-      setDiagnostics(here.state, diagnostics(here.state.doc, findings, latest.current.editable ? session : null)),
-    );
-  }, [findings, draft, session]);
-  useEffect(() => {
-    const here = view.current;
-    const [first] = chosen.split(" ").map(Number);
-    if (here && first && !here.hasFocus) show(here, first, false);
-  }, [chosen]);
-  useEffect(() => {
-    const [line] = changed;
-    const here = view.current;
-    if (here && line && !here.hasFocus) show(here, line, false);
-  }, [changed]);
+    if (!here) return;
+    if (here.state.doc.toString() !== text) here.dispatch(replacement(here.state.doc.toString(), text));
+    if (draft !== null) return;
+    const { doc } = here.state;
+    here.dispatch({ effects: marks.reconfigure(marked(doc, changed, first, last)) });
+    here.dispatch(setDiagnostics(here.state, diagnostics(doc, findings, latest.current.editable ? session : null)));
+  }, [text, draft, changed, first, last, findings, session]);
+  useEffect(() => show(view.current, first), [first]);
+  useEffect(() => show(view.current, changed[0] ?? 0), [changed]);
   return <section ref={frame} className="code" aria-label="Code" />;
 }
 
@@ -156,10 +121,12 @@ function replacement(before: string, after: string) {
   return { changes: { from: start, to: before.length - end, insert }, annotations: fromServer.of(true) };
 }
 
-function show(view: EditorView, number: number, focus: boolean): void {
-  const line = view.state.doc.line(Math.min(Math.max(number, 1), view.state.doc.lines));
-  const effects = EditorView.scrollIntoView(line.from, { y: focus ? "center" : "nearest", yMargin: 40 });
-  view.dispatch(focus ? { effects, selection: { anchor: line.from } } : { effects });
+// Scroll to a line. focus: put the cursor there; without it, nothing happens while the user types
+function show(view: EditorView | null, number: number, focus = false): void {
+  if (!view || number < 1 || (view.hasFocus && !focus)) return;
+  const { from } = view.state.doc.line(Math.min(number, view.state.doc.lines));
+  const effects = EditorView.scrollIntoView(from, { y: focus ? "center" : "nearest", yMargin: 40 });
+  view.dispatch(focus ? { effects, selection: { anchor: from } } : { effects });
   if (focus) view.focus();
 }
 

@@ -1,5 +1,5 @@
 // Controls of the designer: buttons, choices, and values by type, with range and choices.
-import { type ComponentProps, type ReactNode, useEffect, useId, useState } from "react";
+import { type ComponentProps, type KeyboardEvent, type ReactNode, useEffect, useId, useState } from "react";
 import type { Port } from "../api";
 import { isData } from "./ports";
 
@@ -49,17 +49,11 @@ export function Switch({ label, options, value, onChange }: Chosen) {
 
 const pair = (option: Options[number]) => (typeof option === "string" ? ([option, option] as const) : option);
 
+// A field whose placeholder is its name.
 export function Search(properties: Omit<ComponentProps<"input">, "onChange"> & { onChange: (value: string) => void }) {
-  const { onChange, placeholder, ...rest } = properties;
-  return (
-    <input
-      type="search"
-      aria-label={placeholder}
-      placeholder={placeholder}
-      onChange={(event) => onChange(event.target.value)}
-      {...rest}
-    />
-  );
+  const { onChange, ...rest } = properties;
+  const change = (event: { target: { value: string } }) => onChange(event.target.value);
+  return <input type="search" aria-label={rest.placeholder} {...rest} onChange={change} />;
 }
 
 interface Properties {
@@ -160,13 +154,14 @@ export function Field(properties: { label: string; port?: Partial<Port> } & Omit
   );
 }
 
-const PLAIN: Port = {
-  name: "",
-  type: "string",
-  optional: false,
-  description: "",
-  default: null,
-  minimum: null,
-  maximum: null,
-  enum: [],
-};
+const OPEN = { default: null, minimum: null, maximum: null, enum: [] };
+const PLAIN: Port = { name: "", type: "string", optional: false, description: "", ...OPEN };
+
+// Move the focus through elements by the arrow keys.
+export function walk(event: KeyboardEvent, around: Element | null | undefined, stops: string): void {
+  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!by) return;
+  event.preventDefault();
+  const found = [...(around?.querySelectorAll<HTMLElement>(stops) ?? [])];
+  found[found.indexOf(document.activeElement as HTMLElement) + by]?.focus();
+}

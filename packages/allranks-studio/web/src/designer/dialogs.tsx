@@ -1,10 +1,10 @@
 // Dialogs: what to connect, a name, inputs of a run, exports.
-import { type KeyboardEvent, useEffect, useId, useRef, useState } from "react";
+import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import { Dialog, Problem, show } from "../parts";
 import { post, useServer } from "../server";
-import { Button, Field, type Plain, Search, Switch } from "./controls";
-import { freeName, type Task, useEditor } from "./editor";
-import { type Choice, graphAt, parentOf } from "./ports";
+import { Button, Field, type Plain, Search, Switch, walk } from "./controls";
+import { type Task, useEditor } from "./editor";
+import type { Choice } from "./ports";
 
 export function Dialogs() {
   const { task, ask, opener } = useEditor();
@@ -24,84 +24,49 @@ interface Properties<T> {
 }
 
 function Connect({ task, onClose }: Properties<Extract<Task, { kind: "connect" }>>) {
-  const { set, session, root } = useEditor();
+  const { session } = useEditor();
   const [query, setQuery] = useState("");
-  const list = useRef<HTMLUListElement>(null);
+  const list = useRef<HTMLDivElement>(null);
   const found = task.choices.filter((each) => each.label.toLowerCase().includes(query.toLowerCase()));
   const choose = (choice: Choice | undefined) => {
     onClose();
-    if (choice) set(choice.node, choice.input.name, choice.value);
+    if (choice) session.edit(`${task.title} to ${choice.label}.`, ...choice.edits);
   };
-  const promote = (node: Choice["node"], port: Choice["input"]) => {
-    const graph = parentOf(node.path);
-    const name = freeName(graphAt(root, graph), port.name);
-    const initial = port.value?.kind === "literal" ? port.value.value : port.default;
-    onClose();
-    session.edit(
-      `${port.name} is an input of the pipeline.`,
-      { op: "add_input", graph, name, type: port.type, default: initial },
-      { op: "set_input", node: node.path, input: port.name, value: { kind: "input", name } },
-    );
-  };
-  const { promoted } = task;
+  const { title } = task;
+  const step = (event: KeyboardEvent) => walk(event, list.current, "input, .choices button");
   return (
-    <Dialog
-      title={task.title}
-      onClose={onClose}
-      submit="Connect"
-      onSubmit={() => choose(found[0])}
-      disabled={!found.length}
-    >
-      <Search
-        placeholder="Search, Enter takes the first"
-        value={query}
-        onChange={setQuery}
-        onKeyDown={(event) => event.key === "ArrowDown" && list.current?.querySelector("button")?.focus()}
-      />
-      <ul className="choices" ref={list} onKeyDown={walk}>
-        {found.map((choice) => (
-          <li key={choice.label}>
-            <button type="button" className="plain" onClick={() => choose(choice)}>
-              <b>{choice.label}</b> <small>{choice.note}</small>
-            </button>
-          </li>
-        ))}
-        {promoted && (
-          <li>
-            <button type="button" className="plain" onClick={() => promote(promoted.node, promoted.input)}>
-              <b>New pipeline input</b> <small>{promoted.input.name}</small>
-            </button>
-          </li>
-        )}
-      </ul>
+    <Dialog title={title} onClose={onClose} submit="Connect" onSubmit={() => choose(found[0])} disabled={!found.length}>
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: the arrow keys are a shortcut of Tab */}
+      <div ref={list} onKeyDown={step}>
+        <Search placeholder="Search, Enter takes the first" value={query} onChange={setQuery} />
+        <ul className="choices">
+          {found.map((choice) => (
+            <li key={choice.label}>
+              <button type="button" className="plain" onClick={() => choose(choice)}>
+                <b>{choice.label}</b> <small>{choice.note}</small>
+              </button>
+            </li>
+          ))}
+        </ul>
+      </div>
       {!found.length && <p className="soft">Nothing in this pipeline fits.</p>}
     </Dialog>
   );
 }
 
-// Move the focus through a list of buttons by the arrow keys.
-function walk(event: KeyboardEvent<HTMLUListElement>): void {
-  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  if (!by) return;
-  event.preventDefault();
-  const stops = [...event.currentTarget.querySelectorAll("button")];
-  stops[stops.indexOf(event.target as HTMLButtonElement) + by]?.focus();
-}
-
 function Name({ task, onClose }: Properties<Extract<Task, { kind: "name" }>>) {
   const [name, setName] = useState(task.value);
-  const id = useId();
   const submit = () => {
     onClose();
     task.done(name.trim());
   };
   return (
     <Dialog title={task.title} onClose={onClose} submit={task.submit} onSubmit={submit} disabled={!name.trim()}>
-      <label htmlFor={id}>Name</label>
-      <input
-        id={id}
+      <Search
+        type="text"
+        placeholder="Name"
         value={name}
-        onChange={(event) => setName(event.target.value)}
+        onChange={setName}
         onFocus={(event) => event.target.select()}
       />
     </Dialog>

@@ -1,16 +1,19 @@
 // What the parts of the designer share: the document, the view of it, and the selection.
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState } from "react";
-import type { Document, Edit, Graph, InputPort, Node, PaletteItem, Value } from "../api";
+import type { Document, Edit, Graph, Node, PaletteItem, Value } from "../api";
+import { Loading, Problem } from "../parts";
+import { view } from "../router";
 import { useServer } from "../server";
 import { useStore } from "../store";
+import { Button } from "./controls";
 import { useLiveRun } from "./live";
 import { allNodes, type Choice, graphAt, nodeAt, origins, parentOf, targets } from "./ports";
 import { foreseen } from "./scene";
 import { added, Session, type SessionState } from "./session";
 
-// A dialog. promoted: the input of which an input of the pipeline may be made
+// A dialog.
 export type Task =
-  | { kind: "connect"; title: string; choices: Choice[]; promoted: { node: Node; input: InputPort } | null }
+  | { kind: "connect"; title: string; choices: Choice[] }
   | { kind: "name"; title: string; value: string; submit: string; done: (name: string) => void }
   | { kind: "run" }
   | { kind: "export" };
@@ -25,19 +28,20 @@ export function useEditor(): Editor {
   return editor;
 }
 
-// Open a document and provide it. Before it has arrived, show what `waiting` returns.
-export function Provider(properties: {
-  folder: string;
-  path: string;
-  waiting: (error: unknown, again: () => void) => ReactNode;
-  children: ReactNode;
-}) {
-  const { folder, path, children } = properties;
+// Open a document and provide it.
+export function Provider({ folder, path, children }: { folder: string; path: string; children: ReactNode }) {
   const session = useMemo(() => new Session(folder, path), [folder, path]);
   useEffect(() => session.open(), [session]);
   const state = useStore(session.state);
-  if (!state.document) return properties.waiting(state.error, () => session.load());
-  return <Opened {...{ session, state, document: state.document, children }} />;
+  if (state.document) return <Opened {...{ session, state, document: state.document, children }} />;
+  if (state.error === null) return <Loading />;
+  return (
+    <div className="page">
+      <Problem error={state.error}>
+        <Button text="Try again" onClick={() => session.load()} /> <a href={view(["designer"])}>All pipelines</a>
+      </Problem>
+    </div>
+  );
 }
 
 function Opened(properties: { session: Session; state: SessionState; document: Document; children: ReactNode }) {
@@ -57,7 +61,7 @@ function useOpened(session: Session, state: SessionState, document: Document) {
   const palette = useServer<PaletteItem[]>("/api/palette", { folder: session.folder }).data;
   // With the changes that the server has not answered yet.
   const root = useMemo(() => document.graph && foreseen(document.graph, state.pending), [document, state.pending]);
-  const view = graphAt(root, wantedView) ? wantedView : "";
+  const shownPath = graphAt(root, wantedView) ? wantedView : "";
   const selection = useMemo(() => wantedSelection.filter((path) => nodeAt(root, path)), [wantedSelection, root]);
   const editable = !document.read_only && !runId;
 
@@ -80,7 +84,7 @@ function useOpened(session: Session, state: SessionState, document: Document) {
     if (next) opener.current = window.document.activeElement as HTMLElement;
     setTask(next);
   };
-  const add = async (item: PaletteItem, graph = view, position?: [number, number]) => {
+  const add = async (item: PaletteItem, graph = shownPath, position?: [number, number]) => {
     if (!editable) return;
     const edit: Edit = { op: "add_node", graph, component: item.component, name: "", inputs: {} };
     const after = await session.edit(`Added ${item.display_name}.`, edit);
@@ -101,11 +105,8 @@ function useOpened(session: Session, state: SessionState, document: Document) {
     const output = node.outputs.find((each) => each.name === port);
     if (!editable || !graph) return;
     const title = `Connect ${node.name}.${port}`;
-    if (side === "input" && input) {
-      ask({ kind: "connect", title, choices: origins(graph, node, input), promoted: { node, input } });
-    } else if (output) {
-      ask({ kind: "connect", title: `${title} to`, choices: targets(graph, node, output), promoted: null });
-    }
+    if (side === "input" && input) ask({ kind: "connect", title, choices: origins(graph, node, input) });
+    if (side === "output" && output) ask({ kind: "connect", title, choices: targets(graph, node, output) });
   };
   const remove = (nodes: string[], wires: { node: string; input: string }[]) => {
     const locked = nodes.map((path) => nodeAt(root, path)).find((node) => node?.lock);
@@ -118,17 +119,22 @@ function useOpened(session: Session, state: SessionState, document: Document) {
     setSelection([]);
     session.edit(nodes.length ? `Deleted ${nodes.join(", ")}.` : "Disconnected.", ...edits);
   };
-  const graph = graphAt(root, view) ?? null;
-  const shown = { session, document, root, graph, view, open, selection, reveal, run, editable, task, opener };
+  const graph = graphAt(root, shownPath) ?? null;
+  const shown = {
+    session,
+    document,
+    root,
+    graph,
+    view: shownPath,
+    open,
+    selection,
+    reveal,
+    run,
+    editable,
+    task,
+    opener,
+  };
   return { ...shown, palette: palette ?? [], enter, toggle, select, follow, ask, add, set, connect, remove };
-}
-
-// Return a name that no node, and no input, of a graph has.
-export function freeName(graph: Graph | null | undefined, wanted: string): string {
-  const taken = new Set([...(graph?.nodes ?? []), ...(graph?.inputs ?? [])].map((each) => each.name));
-  let name = wanted;
-  for (let number = 2; taken.has(name); number += 1) name = `${wanted}_${number}`;
-  return name;
 }
 
 // Return the node whose lines contain a line: the innermost one.

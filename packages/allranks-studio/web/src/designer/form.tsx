@@ -1,7 +1,7 @@
 // The right side: the inputs and settings of the node that is selected, or of the pipeline.
 import { useId, useState } from "react";
 import type { Finding, InputPort, Node } from "../api";
-import { about, asText, Button, Control, Field, Search } from "./controls";
+import { about, asText, Button, Control, Field, type Plain, Search } from "./controls";
 import { goTo, useEditor } from "./editor";
 import { LayoutForm } from "./layout";
 import { KINDS } from "./node";
@@ -21,7 +21,7 @@ export function Form() {
 }
 
 function NodeForm({ node }: { node: Node }) {
-  const { document, editable, session, run } = useEditor();
+  const { document, run } = useEditor();
   const live = run?.states.get(node.path);
   const component = node.component && `${node.component} ${node.version && `v${node.version}`}`;
   return (
@@ -43,21 +43,7 @@ function NodeForm({ node }: { node: Node }) {
       {node.layout && <LayoutForm node={node} layout={node.layout} />}
       <fieldset>
         <legend>Place</legend>
-        {node.kind !== "pipeline" && (
-          <Field
-            label="Compute"
-            value={node.compute || null}
-            port={{ default: document.compute || null }}
-            disabled={!editable || node.lock !== null}
-            onChange={(value) =>
-              session.edit(`Compute ${value ?? "of the pipeline"}.`, {
-                op: "set_compute",
-                node: node.path,
-                compute: asText(value),
-              })
-            }
-          />
-        )}
+        {node.kind !== "pipeline" && <Compute node={node} label="Compute" />}
         {node.environment && (
           <p className="soft">
             Environment <code>{node.environment}</code>
@@ -69,6 +55,16 @@ function NodeForm({ node }: { node: Node }) {
       </fieldset>
     </>
   );
+}
+
+// The compute of a node; of the pipeline without one.
+export function Compute({ node, label }: { node: Node | null; label: string }) {
+  const { document, session, editable } = useEditor();
+  const value = (node ?? document).compute || null;
+  const port = { default: (node && document.compute) || null };
+  const change = (to: Plain) =>
+    session.edit(`${label}: ${asText(to)}.`, { op: "set_compute", node: node?.path ?? "", compute: asText(to) });
+  return <Field label={label} value={value} port={port} disabled={!editable || !!node?.lock} onChange={change} />;
 }
 
 function Inputs({ node }: { node: Node }) {

@@ -2,7 +2,7 @@
 import { ReactFlowProvider } from "@xyflow/react";
 import { useEffect } from "react";
 import { count } from "../format";
-import { Empty, Loading, Problem, State } from "../parts";
+import { Empty, Loading, State } from "../parts";
 import { view } from "../router";
 import { createSavedStore, useStore } from "../store";
 import { Canvas } from "./canvas";
@@ -30,18 +30,8 @@ export default function Designer({ folder, path }: { folder: string; path: strin
     );
   }
   if (!path) return <Start folder={folder} />;
-  const waiting = (error: unknown, again: () => void) =>
-    error ? (
-      <div className="page">
-        <Problem error={error}>
-          <Button text="Try again" onClick={again} /> <a href={view(["designer"])}>All pipelines</a>
-        </Problem>
-      </div>
-    ) : (
-      <Loading />
-    );
   return (
-    <Provider key={`${folder} ${path}`} folder={folder} path={path} waiting={waiting}>
+    <Provider key={`${folder} ${path}`} folder={folder} path={path}>
       <ReactFlowProvider>
         <Workbench />
       </ReactFlowProvider>
@@ -70,7 +60,7 @@ function Workbench() {
       <Bar />
       <Side />
       <div className={`middle ${side}`}>
-        {editor.graph ? <Canvas /> : <Unreadable />}
+        {editor.graph ? <Canvas /> : <Empty title="The code cannot be read yet." />}
         {side !== "hidden" && (
           <>
             <Split side={side} />
@@ -101,6 +91,7 @@ function Bar() {
     const amount = document.findings.filter((each) => each.level === level).length;
     return amount ? count(amount, level) : "";
   });
+  const cause = document.findings.find((each) => each.level === "error" && each.line > 0);
   return (
     <div className="strip" role="toolbar" aria-label="Document">
       <a href={view(["designer"])}>Pipelines</a>
@@ -108,7 +99,13 @@ function Bar() {
       <span className={numbers[0] ? "wrong" : "soft"}>
         {waiting ? "Checking …" : numbers.filter(Boolean).join(", ") || "no findings"}
       </span>
-      {!document.current && <Stale />}
+      {!document.current && (
+        <Button
+          className="plain"
+          text={`The canvas shows the last code that could be read. Line ${cause?.line}: ${cause?.found}`}
+          onClick={() => goTo(cause?.line ?? 1)}
+        />
+      )}
       {document.read_only && <span className="badge">read-only</span>}
       <span className="space" />
       {run ? (
@@ -130,15 +127,6 @@ function Bar() {
   );
 }
 
-function Stale() {
-  const cause = useEditor().document.findings.find((each) => each.level === "error" && each.line > 0);
-  const text = "The canvas shows the last code that could be read";
-  if (!cause) return <span className="wrong">{text}</span>;
-  return (
-    <Button className="plain" text={`${text}. Line ${cause.line}: ${cause.found}`} onClick={() => goTo(cause.line)} />
-  );
-}
-
 // What the server refused, and why. Nothing was changed.
 function NoticeBar() {
   const { notice, session } = useEditor();
@@ -153,16 +141,5 @@ function NoticeBar() {
         <Button text="Close" onClick={session.dismiss} />
       </div>
     </div>
-  );
-}
-
-function Unreadable() {
-  const { document } = useEditor();
-  return (
-    <section className="canvas" aria-label="Canvas">
-      <Empty title="The code cannot be read yet.">
-        <Findings findings={document.findings} />
-      </Empty>
-    </section>
   );
 }

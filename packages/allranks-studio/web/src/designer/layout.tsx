@@ -1,54 +1,44 @@
 // The layout of a step as a picture: a box for each instance, a cell for each process.
 import type { Layout, Node, Value } from "../api";
-import { Choose, Field } from "./controls";
+import { count } from "../format";
+import { Choose, Field, type Plain } from "./controls";
 import { useEditor } from "./editor";
 import { graphAt, parentOf, shown } from "./ports";
 
 const DISTRIBUTIONS: Layout["distribution"][] = ["none", "pytorch", "mpi", "tensorflow", "ray"];
 const MOST_INSTANCES = 12;
 const MOST_CELLS = 16;
+const COUNT = { type: "integer", minimum: 1 };
 
-export function LayoutForm({ node, layout }: { node: Node; layout: Layout }) {
-  const { session, editable, root } = useEditor();
-  const disabled = !editable || node.lock !== null;
+interface Properties {
+  node: Node;
+  layout: Layout;
+}
+
+export function LayoutForm({ node, layout }: Properties) {
+  const { session, editable } = useEditor();
   const [instances, processes] = [countOf(layout.instances), countOf(layout.processes)];
-  const change = (to: { instances: Value; processes: Value }) => {
-    const said = `${node.name} runs on ${shown(to.instances)} × ${shown(to.processes)}.`;
-    session.edit(said, { op: "set_layout", node: node.path, ...to });
-  };
-  const total = instances !== null && processes !== null ? instances * processes : null;
-  const gpus = layout.gpus ? `, ${layout.gpus} GPUs each` : ", no GPUs";
-  const inputs = graphAt(root, parentOf(node.path))?.inputs.filter((port) => port.type === "integer") ?? [];
-  const count = (label: string, value: Value, onChange: (value: Value) => void) => (
-    <Count {...{ label, value, onChange, disabled }} inputs={inputs.map((port) => port.name)} />
-  );
+  const total = instances && processes ? `= ${count(instances * processes, "rank")}` : "";
+  const size = layout.size ? `${layout.size}, ${count(layout.gpus, "GPU")} each` : "size not given";
+  const change = (distribution: string) =>
+    session.edit(`Distribution ${distribution}.`, { op: "set_distribution", node: node.path, distribution });
   return (
     <fieldset>
       <legend>Layout</legend>
       <Picture instances={instances} processes={processes} gpus={layout.gpus} />
-      <p className="soft">
-        {shown(layout.instances)} × {shown(layout.processes)}
-        {total !== null && ` = ${total} rank${total === 1 ? "" : "s"}`} · {layout.size || "size not given"}
-        {layout.size && gpus}
-      </p>
+      <p className="soft">{`${shown(layout.instances)} × ${shown(layout.processes)} ${total} · ${size}`}</p>
       <div className="pair">
-        {count("Instances", layout.instances, (value) => change({ instances: value, processes: layout.processes }))}
-        {count("Processes per instance", layout.processes, (value) =>
-          change({ instances: layout.instances, processes: value }),
-        )}
+        <Count node={node} layout={layout} which="instances" label="Instances" />
+        <Count node={node} layout={layout} which="processes" label="Processes per instance" />
       </div>
-      <div className="field">
-        <span>Distribution</span>
-        <Choose
-          label="Distribution"
-          options={DISTRIBUTIONS}
-          value={layout.distribution}
-          disabled={disabled}
-          onChange={(distribution) =>
-            session.edit(`Distribution ${distribution}.`, { op: "set_distribution", node: node.path, distribution })
-          }
-        />
-      </div>
+      <b>Distribution</b>
+      <Choose
+        label="Distribution"
+        options={DISTRIBUTIONS}
+        value={layout.distribution}
+        disabled={!editable || node.lock !== null}
+        onChange={change}
+      />
     </fieldset>
   );
 }
@@ -56,35 +46,36 @@ export function LayoutForm({ node, layout }: { node: Node; layout: Layout }) {
 const countOf = (value: Value) => (value.kind === "literal" && typeof value.value === "number" ? value.value : null);
 
 // A number, or an input of the pipeline.
-function Count(properties: {
-  label: string;
-  value: Value;
-  inputs: string[];
-  disabled: boolean;
-  onChange: (value: Value) => void;
-}) {
-  const { label, value, inputs, disabled, onChange } = properties;
+function Count({ node, layout, which, label }: Properties & { which: "instances" | "processes"; label: string }) {
+  const { session, editable, root } = useEditor();
+  const value = layout[which];
+  const disabled = !editable || node.lock !== null;
+  const ports = graphAt(root, parentOf(node.path))?.inputs.filter((port) => port.type === "integer");
+  const change = (to: Value) => {
+    const { instances, processes }: Layout = { ...layout, [which]: to };
+    session.edit(`${label} of ${node.name}: ${shown(to)}.`, {
+      op: "set_layout",
+      node: node.path,
+      instances,
+      processes,
+    });
+  };
+  const setNumber = (to: Plain) => to !== null && change({ kind: "literal", value: to });
+  const bind = (name: string) => change(name ? { kind: "input", name } : { kind: "literal", value: 1 });
+  const choices = [["", "a number"] as const, ...(ports ?? []).map((port) => port.name)];
+  const shared = { label, disabled };
   if (value.kind === "expression" || value.kind === "output") return <code>{shown(value)}</code>;
   return (
     <div>
-      {value.kind === "literal" ? (
-        <Field
-          label={label}
-          port={{ type: "integer", minimum: 1 }}
-          value={value.value}
-          disabled={disabled}
-          onChange={(count) => count !== null && onChange({ kind: "literal", value: count })}
-        />
-      ) : (
-        <b>{label}</b>
-      )}
-      {(inputs.length > 0 || value.kind === "input") && (
+      {value.kind === "input" && <b>{label}</b>}
+      {value.kind === "literal" && <Field {...shared} port={COUNT} value={value.value} onChange={setNumber} />}
+      {choices.length > 1 && (
         <Choose
+          {...shared}
           label={`${label} from`}
-          options={[["", "a number"], ...inputs]}
+          options={choices}
           value={value.kind === "input" ? value.name : ""}
-          disabled={disabled}
-          onChange={(name) => onChange(name ? { kind: "input", name } : { kind: "literal", value: 1 })}
+          onChange={bind}
         />
       )}
     </div>

@@ -8,11 +8,6 @@ export interface LiveState {
   count: number; // iterations or trials
 }
 
-export interface LiveRun {
-  run: Run;
-  states: ReadonlyMap<string, LiveState>;
-}
-
 const PRECEDENCE: Status[] = [
   "Failed",
   "Running",
@@ -24,7 +19,7 @@ const PRECEDENCE: Status[] = [
   "Skipped",
 ];
 
-export function useLiveRun(folder: string, id: string): LiveRun | null {
+export function useLiveRun(folder: string, id: string) {
   const { data } = useServer<Run>(
     id && `/api/runs/${encodeURIComponent(id)}`,
     { folder },

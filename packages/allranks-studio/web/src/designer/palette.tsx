@@ -1,10 +1,11 @@
 // The left side: components that can be added, or the nodes of the graph as a list.
 import { type KeyboardEvent, useMemo, useState } from "react";
-import type { Node, PaletteItem, Port } from "../api";
-import { Button, Search, Switch } from "./controls";
+import type { PaletteItem, Port } from "../api";
+import { Button, Search, Switch, walk } from "./controls";
 import { useEditor } from "./editor";
 import { isMissing } from "./form";
 import { KINDS } from "./node";
+import { allNodes } from "./ports";
 
 export const PALETTE_DATA = "application/x-allranks-component";
 
@@ -28,7 +29,7 @@ function Palette() {
   const found = useMemo(() => search(palette, query), [palette, query]);
   const press = (event: KeyboardEvent) => {
     if (event.key === "Enter" && found[0]) add(found[0]);
-    walk(event);
+    step(event);
   };
   return (
     <>
@@ -67,7 +68,7 @@ function Card({ item }: { item: PaletteItem }) {
         onClick={() => setOpen(!isOpen)}
         onDoubleClick={() => add(item)}
         onKeyDown={(event) => {
-          walk(event);
+          step(event);
           if (event.key !== "Enter") return;
           event.preventDefault();
           add(item);
@@ -94,15 +95,7 @@ function Card({ item }: { item: PaletteItem }) {
   );
 }
 
-// Move the focus to the card before or after this one.
-function walk(event: KeyboardEvent): void {
-  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  const here = event.currentTarget as HTMLElement;
-  if (!by) return;
-  event.preventDefault();
-  const stops = [...(here.closest(".side")?.querySelectorAll<HTMLElement>("input, .card") ?? [])];
-  stops[stops.indexOf(here) + by]?.focus();
-}
+const step = (event: KeyboardEvent) => walk(event, event.currentTarget.closest(".side"), "input, .card");
 
 // Return the items that contain each word: those with it in their name first, the shortest first.
 export function search(items: PaletteItem[], query: string): PaletteItem[] {
@@ -132,39 +125,26 @@ function groups(items: PaletteItem[], isSearch: boolean): [string, PaletteItem[]
 
 // The nodes by name, also those that are not in sight.
 function Outline() {
-  const { root } = useEditor();
+  const { root, selection, select, document } = useEditor();
   const [query, setQuery] = useState("");
+  const found = [...allNodes(root)].filter((node) => node.path.toLowerCase().includes(query.toLowerCase()));
+  const failing = new Set(document.findings.map((each) => each.node));
   return (
     <>
       <Search placeholder="Search nodes" value={query} onChange={setQuery} />
-      <div className="cards">
-        <Nodes nodes={root?.nodes ?? []} query={query.toLowerCase()} />
-      </div>
-    </>
-  );
-}
-
-function Nodes({ nodes, query }: { nodes: Node[]; query: string }) {
-  const { selection, select, document } = useEditor();
-  return (
-    <ul className="outline">
-      {nodes.map((node) => (
-        <li key={node.path}>
-          {node.path.toLowerCase().includes(query) && (
-            <button
-              type="button"
+      <ul className="cards" aria-label="Nodes">
+        {found.map(({ path, name, kind, note, component }) => (
+          <li key={path} className={`level-${Math.min(path.split(".").length, 5)}`}>
+            <Button
               className="plain"
-              aria-pressed={selection.includes(node.path)}
-              onClick={() => select([node.path], true)}
-            >
-              <span aria-hidden="true">{KINDS[node.kind][0]}</span> {node.name}{" "}
-              <small>{node.note || node.component}</small>
-              {document.findings.some((each) => each.node === node.path) && <span className="count error">!</span>}
-            </button>
-          )}
-          {node.graph && <Nodes nodes={node.graph.nodes} query={query} />}
-        </li>
-      ))}
-    </ul>
+              text={`${KINDS[kind][0]} ${name} ${failing.has(path) ? "!" : ""}`}
+              title={note || component}
+              aria-pressed={selection.includes(path)}
+              onClick={() => select([path], true)}
+            />
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }

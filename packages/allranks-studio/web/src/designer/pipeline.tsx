@@ -1,20 +1,17 @@
 // The form of the pipeline itself: its inputs, outputs and default compute.
 import { useState } from "react";
 import type { Edit, Graph } from "../api";
-import { about, Button, Choose, Field, type Plain } from "./controls";
-import { freeName, useEditor } from "./editor";
-import { Findings } from "./form";
-import { hue, isData, shown, TYPES } from "./ports";
+import { about, Button, Choose, Field, type Plain, Search } from "./controls";
+import { useEditor } from "./editor";
+import { Compute, Findings } from "./form";
+import { freeName, hue, isData, shown, TYPES } from "./ports";
 
 export function PipelineForm() {
-  const { document, graph, view, editable, session, run } = useEditor();
+  const { document, graph, view, editable, run } = useEditor();
   const verdict = run?.run.verdict;
   const inputs = graph?.inputs.map((port) => {
-    const value = port.value ? `= ${shown(port.value)}` : "";
-    return {
-      ...port,
-      text: [port.type, port.optional ? "optional" : "", about(port), value].filter(Boolean).join(" · "),
-    };
+    const words = [port.type, port.optional && "optional", about(port), port.value && `= ${shown(port.value)}`];
+    return { ...port, text: words.filter(Boolean).join(" · ") };
   });
   const outputs = graph?.outputs.map((port) => ({ ...port, text: shown(port.value) }));
   return (
@@ -36,18 +33,7 @@ export function PipelineForm() {
       {!view && (
         <fieldset>
           <legend>Place</legend>
-          <Field
-            label="Default compute"
-            value={document.compute || null}
-            disabled={!editable}
-            onChange={(value) =>
-              session.edit(`Default compute ${value ?? "removed"}.`, {
-                op: "set_compute",
-                node: "",
-                compute: String(value ?? ""),
-              })
-            }
-          />
+          <Compute node={null} label="Default compute" />
         </fieldset>
       )}
     </>
@@ -89,12 +75,7 @@ function NewInput({ graph }: { graph: Graph }) {
   };
   return (
     <div className="new">
-      <input
-        aria-label="Name of the new input"
-        placeholder="New input"
-        value={name}
-        onChange={(event) => setName(event.target.value)}
-      />
+      <Search type="text" placeholder="Name of the new input" value={name} onChange={setName} />
       <Choose label="Type of the new input" options={TYPES} value={type} onChange={setType} />
       {name && !isData(type) && <Field label="Default" port={{ type }} value={value} onChange={setValue} />}
       <Button text="Add input" disabled={!name.trim()} onClick={add} />
@@ -105,7 +86,8 @@ function NewInput({ graph }: { graph: Graph }) {
 function NewOutput({ graph }: { graph: Graph }) {
   const { view, session } = useEditor();
   const [source, setSource] = useState("");
-  const choices = graph.nodes.flatMap((node) => node.outputs.map((port) => `${node.name}.${port.name}`));
+  const outputs = graph.nodes.flatMap((node) => node.outputs.map((port) => `${node.name}.${port.name}`));
+  const choices = [["", "New output of …"] as const, ...outputs];
   const [node = "", port = ""] = source.split(".");
   const name = graph.outputs.some((each) => each.name === port) ? `${node}_${port}` : port;
   const add = () => {
@@ -114,12 +96,7 @@ function NewOutput({ graph }: { graph: Graph }) {
   };
   return (
     <div className="new">
-      <Choose
-        label="Source of the new output"
-        options={[["", "New output of …"], ...choices]}
-        value={source}
-        onChange={setSource}
-      />
+      <Choose label="Source of the new output" options={choices} value={source} onChange={setSource} />
       <Button text={`Add output ${name}`} disabled={!source} onClick={add} />
     </div>
   );

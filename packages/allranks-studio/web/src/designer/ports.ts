@@ -1,5 +1,5 @@
 // Types of ports, and which may be connected. The rules are those of `allranks check` (checks/plan/bindings.py).
-import type { Graph, InputPort, Node, Port, Value } from "../api";
+import type { Edit, Graph, InputPort, Node, Port, Value } from "../api";
 
 const ACCEPTED: Record<string, string[]> = {
   integer: ["integer", "number"], // azure-ai-ml sends a number to an integer
@@ -46,9 +46,8 @@ export function upstream(graph: Graph, name: string): Set<string> {
 }
 
 function sources(node: Node | undefined): string[] {
-  if (!node) return [];
-  const bound = node.inputs.flatMap((port) => (port.value?.kind === "output" ? [port.value.node] : []));
-  return [...bound, ...node.after];
+  const bound = node?.inputs.flatMap((port) => (port.value?.kind === "output" ? [port.value.node] : []));
+  return [...(bound ?? []), ...(node?.after ?? [])];
 }
 
 // Return why an output cannot be bound to an input of a node of the same graph; "" if it can.
@@ -61,12 +60,11 @@ export function unconnectable(graph: Graph, source: Node, output: Port, target: 
   return upstream(graph, source.name).has(target.name) ? `${source.name} waits for ${target.name} already` : "";
 }
 
+// What a port can be connected to.
 export interface Choice {
   label: string;
   note: string;
-  node: Node; // whose input is set
-  input: InputPort;
-  value: Value;
+  edits: Edit[];
 }
 
 // Return the inputs that an output can be bound to: those of its very type, required and unset, first.
@@ -75,42 +73,55 @@ export function targets(graph: Graph, source: Node, output: Port): Choice[] {
   const found = graph.nodes.flatMap((node) =>
     node.inputs
       .filter((input) => !unconnectable(graph, source, output, node, input) && shown(input.value) !== shown(value))
-      .map((input) => ({ label: `${node.name}.${input.name}`, note: note(input), node, input, value })),
+      .map((input) => ({ node, input })),
   );
-  return sorted(found, (each) => rank(each.input, output.type));
+  return sorted(found, (each) => rank(each.input, output.type)).map(({ node, input }) => ({
+    label: `${node.name}.${input.name}`,
+    note: input.value ? `${input.type}, now ${shown(input.value)}` : input.type,
+    edits: [{ op: "set_input", node: node.path, input: input.name, value }],
+  }));
 }
 
-// Return what an input can be bound to: outputs of other nodes, then inputs of the graph.
+// Return what an input can be bound to: outputs of other nodes, inputs of the graph, and a new input.
 export function origins(graph: Graph, node: Node, input: InputPort): Choice[] {
+  const set = (value: Value): Edit => ({ op: "set_input", node: node.path, input: input.name, value });
   const outputs = graph.nodes.flatMap((source) =>
     source.outputs
       .filter((output) => !unconnectable(graph, source, output, node, input))
-      .map((output) => ({
-        label: `${source.name}.${output.name}`,
-        note: output.type,
-        node,
-        input,
-        value: { kind: "output", node: source.name, port: output.name } satisfies Value,
+      .map(({ name, type }) => ({
+        type,
+        note: type,
+        value: { kind: "output", node: source.name, port: name } as Value,
       })),
   );
   const inputs = graph.inputs
     .filter((each) => !misfit(each.type, input.type))
-    .map((each) => ({
-      label: each.name,
-      note: `${each.type}, input of the pipeline`,
-      node,
-      input,
-      value: { kind: "input", name: each.name } satisfies Value,
+    .map(({ name, type }) => ({
+      type,
+      note: `${type}, input of the pipeline`,
+      value: { kind: "input", name } as Value,
     }));
-  return sorted([...outputs, ...inputs], (each) => (each.note.startsWith(input.type) ? 0 : 1));
+  const found = sorted([...outputs, ...inputs], ({ type }) => (type === input.type ? 0 : 1));
+  const choices = found.map(({ note, value }) => ({ label: shown(value), note, edits: [set(value)] }));
+  const name = freeName(graph, input.name);
+  const initial = input.value?.kind === "literal" ? input.value.value : input.default;
+  const add: Edit = { op: "add_input", graph: parentOf(node.path), name, type: input.type, default: initial };
+  const promoted = { label: "New pipeline input", note: name, edits: [add, set({ kind: "input", name })] };
+  return [...choices, promoted];
+}
+
+// Return a name that no node, and no input, of a graph has.
+export function freeName(graph: Graph | null | undefined, wanted: string): string {
+  const taken = new Set([...(graph?.nodes ?? []), ...(graph?.inputs ?? [])].map((each) => each.name));
+  let name = wanted;
+  for (let number = 2; taken.has(name); number += 1) name = `${wanted}_${number}`;
+  return name;
 }
 
 const sorted = <T>(items: T[], key: (item: T) => number) => [...items].sort((a, b) => key(a) - key(b));
 
 const rank = (input: InputPort, type: string) =>
   (input.type === type ? 0 : 4) + (isData(input.type) ? 0 : 8) + (input.value ? 2 : 0) + (input.optional ? 1 : 0);
-
-const note = (input: InputPort) => (input.value ? `${input.type}, now ${shown(input.value)}` : input.type);
 
 // Return a value as text.
 export function shown(value: Value | null): string {

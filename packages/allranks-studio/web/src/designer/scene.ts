@@ -1,12 +1,13 @@
 // Boxes and wires of a graph: what is drawn, and where. Nested pipelines that are open are drawn in their box.
-import type { Document, Edit, Graph, InputPort, Node, Port } from "../api";
-import { isData, parentOf } from "./ports";
+import type { Document, Edit, Graph, InputPort, Node, Port, Value } from "../api";
+import { isData, shown } from "./ports";
 
 export const WIDTH = 240;
 export const HEADER = 46;
 export const ROW = 20;
 const FOOT = 24;
 const MARGIN = 28;
+const INPUTS = 110; // width of the inputs of an open pipeline
 
 export interface Box {
   node: Node;
@@ -40,8 +41,7 @@ export interface Scene {
 }
 
 export function scene(document: Document, graph: Graph, open: ReadonlySet<string>): Scene {
-  const found: Scene = { boxes: [], wires: [] };
-  draw(found, document, graph, "", open);
+  const found = draw(document, graph, "", open);
   const boxes = new Map(found.boxes.map((box) => [box.node.path, box]));
   for (const box of found.boxes) {
     box.left = box.x + (boxes.get(box.parent)?.left ?? 0);
@@ -50,55 +50,54 @@ export function scene(document: Document, graph: Graph, open: ReadonlySet<string
   return found;
 }
 
-// Add a graph's boxes and wires. Return the extent of the boxes.
-function draw(to: Scene, document: Document, graph: Graph, parent: string, open: ReadonlySet<string>) {
+function draw(document: Document, graph: Graph, parent: string, open: ReadonlySet<string>): Scene {
   const used = usedOutputs(graph);
   const boxes = graph.nodes.map((node, index): Box => {
     const [x, y] = document.positions[node.path] ?? [index * (WIDTH + 80), 0];
+    const isUsed = (port: Port) => isData(port.type) || used.has(`${node.name}.${port.name}`) || isControl(node);
     const inputs = node.inputs.filter((port) => isData(port.type) || port.value?.kind === "output");
-    const outputs = node.outputs.filter(
-      (port) => isData(port.type) || used.has(`${node.name}.${port.name}`) || isControl(node),
-    );
+    const outputs = node.outputs.filter(isUsed);
     const height = HEADER + ROW * Math.max(inputs.length, outputs.length) + (footer(node) ? FOOT : 8);
     const place = { x, y, left: 0, top: 0, shift: [0, 0] as [number, number], width: WIDTH, height };
     return { node, graph, parent, ...place, open: false, inputs, outputs };
   });
-  const inside = new Map<string, Scene>();
-  for (const box of boxes) {
-    if (!box.node.graph || !open.has(box.node.path)) continue;
-    const part: Scene = { boxes: [], wires: [] };
-    const size = draw(part, document, box.node.graph, box.node.path, open);
-    box.open = true;
-    const offset: [number, number] = [MARGIN + 110 - size.left, box.height + MARGIN - size.top];
-    for (const child of part.boxes.filter((each) => each.parent === box.node.path)) {
-      child.x += offset[0];
-      child.y += offset[1];
-      child.shift = [child.shift[0] + offset[0], child.shift[1] + offset[1]];
-    }
-    inside.set(box.node.path, part);
-    const [width, height] = [
-      size.right - size.left + 2 * MARGIN + 220,
-      box.height + size.bottom - size.top + 2 * MARGIN,
-    ];
-    makeRoom(boxes, box, Math.max(width, WIDTH), height);
+  const inside = new Map<Box, Scene>();
+  for (const box of boxes)
+    if (box.node.graph && open.has(box.node.path)) inside.set(box, openBox(box, boxes, document, open));
+  return {
+    boxes: boxes.flatMap((box) => [box, ...(inside.get(box)?.boxes ?? [])]),
+    wires: [...boxes.flatMap((box) => inside.get(box)?.wires ?? []), ...wires(graph)],
+  };
+}
+
+// Draw the graph of a box in it, and make room for that among the other boxes.
+function openBox(box: Box, around: Box[], document: Document, open: ReadonlySet<string>): Scene {
+  const { node } = box;
+  const graph = node.graph ?? { inputs: [], outputs: [], nodes: [] };
+  const part = draw(document, graph, node.path, open);
+  const children = part.boxes.filter((each) => each.parent === node.path);
+  const { left, top, right, bottom } = bounds(children);
+  for (const child of children) move(child, MARGIN + INPUTS - left, box.height + MARGIN - top);
+  const [width, height] = [right - left + 2 * (MARGIN + INPUTS), box.height + bottom - top + 2 * MARGIN];
+  for (const each of around) {
+    const isRight = each.x >= box.x + box.width;
+    const isBelow = each.y >= box.y + box.height;
+    move(each, isRight ? width - box.width : 0, isBelow ? height - box.height : 0);
   }
-  for (const box of boxes) {
-    to.boxes.push(box);
-    const part = inside.get(box.node.path);
-    to.boxes.push(...(part?.boxes ?? []));
-    to.wires.push(...(part?.wires ?? []), ...(part && box.node.graph ? innerWires(box.node, box.node.graph) : []));
-  }
-  to.wires.push(...wires(graph));
-  return bounds(boxes);
+  Object.assign(box, { open: true, width, height });
+  return { boxes: part.boxes, wires: [...part.wires, ...innerWires(node, graph)] };
+}
+
+function move(box: Box, x: number, y: number): void {
+  box.x += x;
+  box.y += y;
+  box.shift = [box.shift[0] + x, box.shift[1] + y];
 }
 
 export function bounds(boxes: { x: number; y: number; width: number; height: number }[]) {
-  return {
-    left: Math.min(...boxes.map((box) => box.x)),
-    top: Math.min(...boxes.map((box) => box.y)),
-    right: Math.max(...boxes.map((box) => box.x + box.width)),
-    bottom: Math.max(...boxes.map((box) => box.y + box.height)),
-  };
+  const [left, top] = [Math.min(...boxes.map((box) => box.x)), Math.min(...boxes.map((box) => box.y))];
+  const right = Math.max(...boxes.map((box) => box.x + box.width));
+  return { left, top, right, bottom: Math.max(...boxes.map((box) => box.y + box.height)) };
 }
 
 const isControl = (node: Node) => !["command", "parallel", "sweep", "pipeline"].includes(node.kind);
@@ -108,29 +107,8 @@ export function footer(node: Node): string {
   if (node.note) return node.note;
   const { layout } = node;
   if (!layout || (layout.distribution === "none" && !layout.size)) return "";
-  const counts = [layout.instances, layout.processes].map((value) =>
-    value.kind === "literal" ? value.value : shortName(value),
-  );
-  const size = layout.size.replace(/^Standard_/, "");
-  return [layout.distribution === "none" ? "" : `${layout.distribution} ${counts.join(" × ")}`, size]
-    .filter(Boolean)
-    .join(" · ");
-}
-
-const shortName = (value: { kind: string; name?: string }) => (value.kind === "input" ? (value.name ?? "") : "…");
-
-// Move the boxes on the right of, and below, a box that grows.
-function makeRoom(boxes: Box[], grown: Box, width: number, height: number) {
-  const [right, below] = [width - grown.width, height - grown.height];
-  for (const box of boxes) {
-    const dx = box.x >= grown.x + grown.width ? right : 0;
-    const dy = box.y >= grown.y + grown.height ? below : 0;
-    box.x += dx;
-    box.y += dy;
-    box.shift = [box.shift[0] + dx, box.shift[1] + dy];
-  }
-  grown.width = width;
-  grown.height = height;
+  const counts = `${layout.distribution} ${shown(layout.instances)} × ${shown(layout.processes)}`;
+  return [layout.distribution !== "none" && counts, layout.size.replace(/^Standard_/, "")].filter(Boolean).join(" · ");
 }
 
 function usedOutputs(graph: Graph): Set<string> {
@@ -140,72 +118,52 @@ function usedOutputs(graph: Graph): Set<string> {
 
 function wires(graph: Graph): Wire[] {
   const nodes = new Map(graph.nodes.map((node) => [node.name, node]));
-  return graph.nodes.flatMap((target) => {
-    const data = target.inputs.flatMap((port): Wire[] => {
-      const source = port.value?.kind === "output" ? nodes.get(port.value.node) : undefined;
-      if (port.value?.kind !== "output" || !source) return [];
-      const output = port.value.port;
-      const type = source.outputs.find((each) => each.name === output)?.type ?? port.type;
-      return [wire(source.path, output, target.path, port.name, type)];
-    });
-    const after = target.after.flatMap((name) => {
-      const source = nodes.get(name);
-      return source ? [wire(source.path, "", target.path, "", "")] : [];
-    });
-    return [...data, ...after];
-  });
+  return graph.nodes.flatMap(({ path: target, inputs, after }) => [
+    ...inputs.flatMap(({ name, type, value }) => {
+      const source = value?.kind === "output" ? nodes.get(value.node) : undefined;
+      if (value?.kind !== "output" || !source) return [];
+      const from = source.outputs.find((each) => each.name === value.port);
+      return [wire(source.path, value.port, target, name, from?.type ?? type)];
+    }),
+    ...after.flatMap((name) => (nodes.has(name) ? [wire(nodes.get(name)?.path ?? "", "", target, "", "")] : [])),
+  ]);
 }
 
-function innerWires(owner: Node, graph: Graph): Wire[] {
-  return graph.nodes.flatMap((node) =>
-    node.inputs.flatMap((port) =>
-      port.value?.kind === "input" && isData(port.type)
-        ? [{ ...wire(owner.path, port.value.name, node.path, port.name, port.type), inner: true }]
-        : [],
-    ),
+function innerWires({ path }: Node, graph: Graph): Wire[] {
+  const bound = graph.nodes.flatMap((node) => node.inputs.map((port) => ({ node, port })));
+  return bound.flatMap(({ node, port: { name, type, value } }) =>
+    value?.kind === "input" && isData(type) ? [wire(path, value.name, node.path, name, type, true)] : [],
   );
 }
 
-const wire = (source: string, sourcePort: string, target: string, targetPort: string, type: string): Wire => ({
-  id: `${source}.${sourcePort}>${target}.${targetPort}`,
-  source,
-  sourcePort,
-  target,
-  targetPort,
-  type,
-  inner: false,
-});
+function wire(
+  source: string,
+  sourcePort: string,
+  target: string,
+  targetPort: string,
+  type: string,
+  inner = false,
+): Wire {
+  return { id: `${source}.${sourcePort}>${target}.${targetPort}`, source, sourcePort, target, targetPort, type, inner };
+}
 
 // Return the graph as it will be after edits that connect, set, reset or delete. Other edits wait for the server.
 export function foreseen(graph: Graph, edits: Edit[]): Graph {
-  return edits.reduce(foreseenOne, graph);
-}
-
-function foreseenOne(graph: Graph, edit: Edit): Graph {
-  switch (edit.op) {
-    case "set_input":
-    case "reset_input": {
-      const value = edit.op === "set_input" ? edit.value : null;
-      const inputs = (node: Node) => node.inputs.map((port) => (port.name === edit.input ? { ...port, value } : port));
-      return changed(graph, parentOf(edit.node), (part) => ({
-        ...part,
-        nodes: part.nodes.map((node) => (node.path === edit.node ? { ...node, inputs: inputs(node) } : node)),
-      }));
-    }
-    case "delete_node":
-      return changed(graph, parentOf(edit.node), (part) => ({
-        ...part,
-        nodes: part.nodes.filter((node) => node.path !== edit.node),
-      }));
-    default:
-      return graph;
+  if (!edits.length) return graph;
+  const deleted = new Set(edits.map((edit) => (edit.op === "delete_node" ? edit.node : "")));
+  const values = new Map<string, Value | null>();
+  for (const edit of edits) {
+    if (edit.op === "set_input") values.set(`${edit.node}.${edit.input}`, edit.value);
+    if (edit.op === "reset_input") values.set(`${edit.node}.${edit.input}`, null);
   }
+  const nodes = graph.nodes.filter((node) => !deleted.has(node.path));
+  return { ...graph, nodes: nodes.map((node) => foreseenNode(node, edits, values)) };
 }
 
-// Return the graph with the nested one at a path changed.
-function changed(graph: Graph, path: string, change: (graph: Graph) => Graph): Graph {
-  if (!path) return change(graph);
-  const [name, ...rest] = path.split(".");
-  const inner = (node: Node) => (node.graph ? { ...node, graph: changed(node.graph, rest.join("."), change) } : node);
-  return { ...graph, nodes: graph.nodes.map((node) => (node.name === name ? inner(node) : node)) };
+function foreseenNode(node: Node, edits: Edit[], values: ReadonlyMap<string, Value | null>): Node {
+  const value = (port: InputPort) => values.get(`${node.path}.${port.name}`);
+  const inputs = node.inputs.map((port) =>
+    value(port) === undefined ? port : { ...port, value: value(port) ?? null },
+  );
+  return { ...node, inputs, graph: node.graph && foreseen(node.graph, edits) };
 }

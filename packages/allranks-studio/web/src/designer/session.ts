@@ -25,16 +25,11 @@ export interface SessionState {
 const TYPING = 300; // milliseconds without a key after which a text is sent
 const MOVING = 400;
 
+const NONE = { document: null, error: null, draft: null, notice: null };
+const NOTHING: SessionState = { ...NONE, pending: [], waiting: 0, said: "" };
+
 export class Session {
-  readonly state = createStore<SessionState>({
-    document: null,
-    error: null,
-    pending: [],
-    waiting: 0,
-    draft: null,
-    notice: null,
-    said: "",
-  });
+  readonly state = createStore<SessionState>(NOTHING);
   private queue: Promise<unknown> = Promise.resolve();
   private typing = 0;
   private moving = 0;
@@ -47,7 +42,7 @@ export class Session {
 
   // Load the document and follow its changes until the returned function is called.
   open(): () => void {
-    void this.load();
+    this.load();
     const stop = onEvent((event) => this.happened(event));
     return () => {
       stop();
@@ -60,7 +55,8 @@ export class Session {
     try {
       this.arrived(await get<Document>("/api/document", { folder: this.folder, path: this.path }), "");
     } catch (error) {
-      this.set(this.state.get().document ? { notice: notice(error, null) } : { error });
+      if (this.state.get().document) this.tell(error);
+      else this.set({ error });
     }
   }
 
@@ -82,7 +78,7 @@ export class Session {
   private step(which: "undo" | "redo"): void {
     this.flush();
     const what = this.state.get().document?.[which];
-    if (what) void this.change(which, {}, `${which === "undo" ? "Undone" : "Done again"}: ${what}`);
+    if (what) this.change(which, {}, `${which === "undo" ? "Undone" : "Done again"}: ${what}`);
   }
 
   // Take over a text that was typed. It is sent when no key was hit for a while.
@@ -98,7 +94,7 @@ export class Session {
     const { draft, document } = this.state.get();
     if (!this.typing || draft === null || draft === document?.text) return;
     this.typing = 0;
-    void this.change("text", { text: draft }, "");
+    this.change("text", { text: draft }, "");
   }
 
   // Move nodes. The server remembers their places.
@@ -117,16 +113,15 @@ export class Session {
     if (!Object.keys(positions).length) return;
     this.moved = {};
     const { folder, path } = this;
-    post("/api/document/positions", { folder, path, digest: this.state.get().document?.digest, positions }).catch(
-      (error) => this.set({ notice: notice(error, null) }),
-    );
+    post("/api/document/positions", { folder, path, positions }).catch(this.tell);
   }
 
-  say(said: string): void {
-    this.set({ said });
-  }
+  say = (said: string) => this.set({ said });
 
-  dismiss = () => this.set({ notice: null });
+  private tell = (error: unknown) => this.set({ notice: notice(error, null) });
+
+  // Forget the message, and a text that the server did not take.
+  dismiss = () => this.set({ notice: null, draft: null });
 
   private set(changes: Partial<SessionState>): void {
     this.state.set((before) => ({ ...before, ...changes }));
@@ -134,61 +129,49 @@ export class Session {
 
   // Changes wait for each other, since each is based on the text that the one before wrote.
   private change(route: string, body: object, said: string, edits: Edit[] = []): Promise<Document | null> {
-    this.state.set((before) => ({
-      ...before,
-      pending: [...before.pending, ...edits],
-      waiting: before.waiting + 1,
-      notice: null,
-    }));
+    const { pending, waiting } = this.state.get();
+    this.set({ pending: [...pending, ...edits], waiting: waiting + 1, notice: null });
     const { folder, path } = this;
     const answer = this.queue.then(async () => {
       try {
         const digest = this.state.get().document?.digest;
         const document = await post<Document>(`/api/document/${route}`, { folder, path, digest, ...body });
-        this.arrived(document, said, edits, true);
+        this.arrived(document, said);
         return document;
       } catch (error) {
-        this.refused(error, edits, () => void this.change(route, body, said, edits));
+        this.refused(error, () => this.change(route, body, said, edits));
         return null;
+      } finally {
+        const { pending, waiting } = this.state.get();
+        this.set({ pending: pending.filter((each) => !edits.includes(each)), waiting: waiting - 1 });
       }
     });
     this.queue = answer;
     return answer;
   }
 
-  private arrived(document: Document, said: string, edits: Edit[] = [], answered = false): void {
-    this.state.set((before) => ({
-      ...before,
-      document: { ...document, positions: { ...document.positions, ...this.moved } },
-      error: null,
-      pending: before.pending.filter((each) => !edits.includes(each)),
-      waiting: before.waiting - (answered ? 1 : 0),
-      draft: before.draft === document.text ? null : before.draft,
-      said: said || before.said,
-    }));
+  private arrived(document: Document, said: string): void {
+    const { draft, ...before } = this.state.get();
+    const positions = { ...document.positions, ...this.moved };
+    const rest = draft === document.text ? null : draft;
+    this.set({ document: { ...document, positions }, error: null, draft: rest, said: said || before.said });
   }
 
-  private refused(error: unknown, edits: Edit[], retry: () => void): void {
+  private refused(error: unknown, retry: () => void): void {
     const conflict = error instanceof ServerError && error.status === 409 ? (error.body as Conflict) : null;
-    const found = notice(error, conflict ? retry : null);
-    this.state.set((before) => ({
-      ...before,
-      document: conflict?.document ?? before.document,
-      pending: before.pending.filter((each) => !edits.includes(each)),
-      waiting: before.waiting - 1,
-      notice: found,
-      said: [found.title, ...found.lines].join(" "),
-    }));
+    if (conflict) this.set({ document: conflict.document });
+    const found = notice(error, conflict && retry);
+    this.set({ notice: found, said: [found.title, ...found.lines].join(" ") });
   }
 
   private happened(event: Event): void {
     const { document, waiting } = this.state.get();
-    if (event.kind === "reset") void this.load();
+    if (event.kind === "reset") this.load();
     if (!document || !("path" in event) || event.folder !== this.folder || event.path !== this.path) return;
     if (event.kind === "findings" && event.digest === document.digest) {
       this.set({ document: { ...document, findings: event.findings } });
     } else if (event.kind === "document" && event.digest !== document.digest && !waiting) {
-      void this.load().then(() => this.say("The file was changed by another program."));
+      this.load().then(() => this.say("The file was changed by another program."));
     }
   }
 }

@@ -1,8 +1,8 @@
 // What can be done with the selection and the view: buttons, and the same as shortcuts.
 import { useReactFlow } from "@xyflow/react";
 import { Button } from "./controls";
-import { freeName, useEditor } from "./editor";
-import { nodeAt, parentOf } from "./ports";
+import { useEditor } from "./editor";
+import { freeName, nodeAt, parentOf } from "./ports";
 
 export function useActions() {
   const editor = useEditor();
