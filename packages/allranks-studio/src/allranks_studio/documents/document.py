@@ -21,7 +21,7 @@ from allranks_studio.documents.placing import placed
 from allranks_studio.documents.python import Python
 from allranks_studio.documents.reading import Reader, Reading
 from allranks_studio.documents.rewiring import changed_node, node_at
-from allranks_studio.documents.source import Language, Outline
+from allranks_studio.documents.source import Language
 from allranks_studio.documents.yaml import Yaml
 
 MOST_UNDO = 200
@@ -131,24 +131,22 @@ class Document:
         if self._reading.graph is None:
             expected = "a file that can be read"
             raise InputError(Problem(self.path, "it cannot be edited while it has errors", expected, "correct it"))
-        graph, text, titles, read = self._graph, self._text, list[str](), self._reading
-        for place, edit in enumerate(changes, 1):
-            assert graph is not None
-            edit = named(graph, edit, self._language.taken(text) if isinstance(self._language, Python) else ())
+        text, titles, read = self._text, list[str](), self._reading
+        for edit in changes:
+            assert read.graph is not None
+            edit = named(read.graph, edit, self._language.taken(text) if isinstance(self._language, Python) else ())
             is_new = isinstance(edit, edits.AddNode)
-            result = graph if is_new else _intended(graph, edit)  # which refuses what is impossible
-            text = applied(text, self._language.patches(text, edit, graph, self._file))
+            result = read.graph if is_new else _intended(read.graph, edit)  # which refuses what is impossible
+            text = applied(text, self._language.patches(text, edit, read.graph, self._file))
+            before, read = read.graph, self._read(text)
+            if read.graph is None:
+                raise Refused(read.findings, [])
             # Only the reader knows the ports of a new component, and the name of a variant.
-            if is_new or isinstance(edit, edits.SetDistribution) or place == len(changes):
-                read = self._read(text)
-                if read.graph is None:
-                    raise Refused(read.findings, [])
-                result = _followed(_intended(graph, edit, read.graph) if is_new else result, edit, read.graph)
-                if lines := difference(result, read.graph):
-                    raise Refused([], lines)
-            graph = placed(result, self._language.outline(text))
+            result = _followed(_intended(before, edit, read.graph) if is_new else result, edit, read.graph)
+            if lines := difference(result, read.graph):
+                raise Refused([], lines)
             titles.append(title_of(edit))
-        if changes:
+        if titles:
             title = titles[0] if len(titles) == 1 else f"{titles[0]} and {len(titles) - 1} more"
             self._write(file_text.encode(text, self._data, self._file), read, title)
 
@@ -185,10 +183,7 @@ class Document:
         reading = self._reader.read(self._file, data, self.folder)
         if reading.graph is None:
             return reading
-        return replace(reading, graph=placed(reading.graph, self._outline(text)))
-
-    def _outline(self, text: str) -> Outline:
-        return self._language.outline(text)
+        return replace(reading, graph=placed(reading.graph, self._language.outline(text)))
 
     def _write(self, data: bytes, reading: Reading, title: str) -> None:
         before = self._data

@@ -66,11 +66,14 @@ def _input(port: InputPort, places: Mapping[str, ValuePlace], *, is_set: bool) -
     if isinstance(place.value, Expression):
         return replace(port, value=place.value, line=place.line, locked=locked)
     if isinstance(place.value, Literal) and isinstance(port.value, Literal):
-        # The text of a path, which the reader resolves.
-        value = port.value if port.type in PRIMITIVES else place.value
-        return replace(port, value=value, line=place.line, locked=locked)
-    if port.value is None:
+        if port.type not in PRIMITIVES:  # the text of a path, which the reader resolves
+            return replace(port, value=place.value, line=place.line, locked=locked)
+        ours, theirs = place.value.value, port.value.value
+        differs = ours != theirs and str(ours) != str(theirs)
+    elif port.value is None:
         return replace(port, value=place.value, line=place.line, locked=locked)
-    if place.value != port.value and not locked:
-        locked = "The value is not what the code says here; edit the code."
+    else:
+        differs = place.value != port.value
+    if differs and not locked:
+        locked = "Other code sets another value than this one; edit that code."
     return replace(port, line=place.line, locked=locked)

@@ -253,11 +253,14 @@ def _answer(request: dict[str, Any], loaded: Loaded) -> bytes:
     waiting.register(receive, select.POLLIN)
     waiting.register(sys.stdin.fileno(), 0)  # only its end: the server has ended
     parts: list[bytes] = []
-    while (left := deadline - time.monotonic()) > 0 and not (parts and parts[-1].endswith(b"\n")):
+    ended = False
+    while not ended and (left := deadline - time.monotonic()) > 0 and not (parts and parts[-1].endswith(b"\n")):
         ready = dict(waiting.poll(left * 1000))
-        if receive not in ready or not (part := os.read(receive, 1 << 20)):
-            break
-        parts.append(part)
+        if receive in ready:
+            parts.append(os.read(receive, 1 << 20))
+            ended = not parts[-1]
+        elif ready:
+            break  # nobody waits for the answer
     os.close(receive)
     for kill in (os.killpg, os.kill):
         with contextlib.suppress(ProcessLookupError):
@@ -266,7 +269,7 @@ def _answer(request: dict[str, Any], loaded: Loaded) -> bytes:
     line = b"".join(parts)
     if line.endswith(b"\n"):
         return line
-    return json.dumps({"ended": left > 0, "status": os.waitstatus_to_exitcode(status)}).encode() + b"\n"
+    return json.dumps({"ended": ended, "status": os.waitstatus_to_exitcode(status)}).encode() + b"\n"
 
 
 def main() -> None:
