@@ -398,7 +398,7 @@ def test_wrap() -> None:
         ),
         ("    a = train_image_classifier()\n    print(f'{a}')\n", edits.RenameNode("a", "b"), "line 11"),
         ("    a = train_image_classifier()\n    b = [a]\n", edits.DeleteNode("a"), "line 11"),
-        ("    a = train_image_classifier()\n", edits.RenameNode("a", "layout"), "layout exists"),
+        ("    a = train_image_classifier()\n", edits.RenameNode("a", "layout"), "name layout"),
         ("    a = train_image_classifier(); b = 1\n", edits.DeleteNode("a"), "several statements"),
         (
             "    a = train_image_classifier()\n    layout(a)\n    layout(a)\n",

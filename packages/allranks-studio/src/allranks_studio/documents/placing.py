@@ -35,10 +35,9 @@ def _placed(graph: Graph, outline: Outline, path: str, key: str) -> Graph:
 
 def _node(node: Node, outline: Outline, prefix: str) -> Node:
     key = f"{prefix}{node.name}"
-    place = outline.nodes.get(key)
-    if place is None or not _made_in(place, node):
-        key = f"{prefix}@{node.first}"
-        place = outline.nodes.get(key)
+    place, by_line = outline.nodes.get(key), outline.nodes.get(f"{prefix}@{node.first}")
+    if by_line is not None and (place is None or (by_line.lock is not None and not _made_in(place, node))):
+        key, place = f"{prefix}@{node.first}", by_line
     graph = _placed(node.graph, outline, node.path, key) if node.graph is not None else None
     if place is None:
         text = "Code that the designer does not read makes this step; edit that code."

@@ -11,7 +11,7 @@ from allranks_studio.documents.canvas import Graph
 from allranks_studio.documents.components import declared, spec_of
 from allranks_studio.documents.edits import Edit, FromOutput
 from allranks_studio.documents.patches import Patch
-from allranks_studio.documents.python_editor import Editor, in_use
+from allranks_studio.documents.python_editor import Editor, in_use, taken_names
 from allranks_studio.documents.python_layout import set_compute, set_distribution, set_layout
 from allranks_studio.documents.python_outline import Made, Module, Pipeline, is_layout, root_of
 from allranks_studio.documents.python_wrap import wrap
@@ -27,10 +27,7 @@ class Python:
 
     def taken(self, text: str) -> Collection[str]:
         """Return the names that a new node cannot have."""
-        tree = Module(text).source.tree
-        functions = {each.name for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)}
-        imported = {each.asname or each.name for each in ast.walk(tree) if isinstance(each, ast.alias)}
-        return functions | imported | {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)}
+        return taken_names(Module(text).source)
 
     def patches(self, text: str, edit: Edit, graph: Graph, path: Path) -> Sequence[Patch]:
         editor = Editor(text, graph, path)
@@ -89,9 +86,8 @@ def _apply(editor: Editor, edit: Edit) -> None:
 
 
 def _add_node(editor: Editor, edit: edits.AddNode) -> None:
+    editor.refuse_taken(edit.name)
     name, patches = python_imports.component(editor.source, edit.component, editor.path)
-    if edit.name == name:
-        raise InputError(Problem(f"step {name}", "its component's function has this name", "another name"))
     editor.apply(*patches)
     _, kinds = declared(spec_of(edit.component, editor.path))
     given = [f"{port}={editor.code(value, kinds.get(port, ''), edit.graph)}" for port, value in edit.inputs.items()]
@@ -155,8 +151,7 @@ def _rename(editor: Editor, path: str, name: str) -> None:
     if given:
         editor.apply(editor.source.replaced(given[-1].value, editor.source.literal(name)))
         return
-    if name in Python().taken(editor.text):
-        raise InputError(Problem(f"step {path}", f"the name {name} exists in the code", "another name"))
+    editor.refuse_taken(name)
     if not made.variable:
         start = editor.source.span(made.statement)[0]
         editor.apply(Patch(start, start, f"{name} = "))
@@ -170,6 +165,7 @@ def _target(statement: ast.Assign) -> str:
 
 
 def _duplicate(editor: Editor, path: str, name: str) -> None:
+    editor.refuse_taken(name)
     pipeline, made = editor.made(path)
     if made.base is not None:
         raise InputError(Problem(f"step {path}", "a sweep cannot be duplicated here", "", "copy its lines by hand"))
@@ -223,8 +219,7 @@ def _reset_input(editor: Editor, path: str, name: str) -> None:
 
 
 def _add_input(editor: Editor, edit: edits.AddInput) -> None:
-    if edit.name in Python().taken(editor.text):
-        raise InputError(Problem(f"input {edit.name}", "the name exists in the code", "another name"))
+    editor.refuse_taken(edit.name)
     annotation = f"{editor.imported('azure.ai.ml', 'Input')}(type={editor.source.literal(edit.type)})"
     default = f" = {editor.source.literal(edit.default)}" if edit.default is not None else ""
     pipeline = editor.pipeline(edit.graph)

@@ -71,6 +71,11 @@ class Editor:
             pipeline, made = self.made(path)
         return pipeline, made
 
+    def refuse_taken(self, name: str) -> None:
+        """Raise InputError if the code uses a name, which a new node or input would hide."""
+        if name in taken_names(self.source):
+            raise InputError(Problem(f"name {name}", "the code uses it", "a name that is free", "choose another name"))
+
     # Code
 
     def code(self, value: Value, kind: str, around: str) -> str:
@@ -180,6 +185,14 @@ class Editor:
             for name in sorted(more):
                 self.apply(*python_imports.without(self.source, name))
         return self.text
+
+
+def taken_names(source: Source) -> set[str]:
+    """Return the names of the file's functions, imports and variables."""
+    nodes = [*ast.walk(source.tree)]
+    functions = {each.name for each in nodes if isinstance(each, ast.FunctionDef)}
+    imported = {each.asname or each.name for each in nodes if isinstance(each, ast.alias)}
+    return functions | imported | {each.id for each in nodes if isinstance(each, ast.Name)}
 
 
 def in_use(name: str, line: int) -> InputError:

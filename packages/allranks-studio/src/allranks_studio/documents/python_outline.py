@@ -214,7 +214,8 @@ class Module:
                 inputs[path, name] = ValuePlace(value, argument.lineno)
             for key, entry in _entries(pipeline.result):
                 outputs[path, key] = ValuePlace(pipeline.value(entry), entry.lineno)
-            for made in reversed(pipeline.made):
+            bases = [made.base for made in pipeline.made]
+            for made in reversed([made for made in pipeline.made if made not in bases]):
                 for key in {made.key, f"@{made.call.lineno}"}:
                     nodes[f"{path}.{key}".lstrip(".")] = self._placed(pipeline, made)
                     if (inner := self.nested(made)) is not None and depth < 9:

@@ -1,11 +1,11 @@
 """Move nodes of a Python pipeline into a function of their own."""
 
 import ast
+from collections.abc import Mapping
 
-from allranks.errors import InputError, Problem
 from allranks_studio.documents import edits
 from allranks_studio.documents.canvas import InputPort
-from allranks_studio.documents.edits import FromOutput
+from allranks_studio.documents.edits import FromOutput, Value
 from allranks_studio.documents.patches import Patch
 from allranks_studio.documents.python_editor import Editor
 from allranks_studio.documents.python_outline import Pipeline
@@ -27,8 +27,8 @@ def wrap(editor: Editor, edit: edits.WrapNodes) -> None:
     call_input = editor.imported("azure.ai.ml", "Input") if interface.inputs else ""
     pipeline = editor.pipeline(around)
     function = f"{edit.name}_steps"
-    if function in editor.module.pipelines:
-        raise InputError(Problem(f"step {edit.name}", f"the function {function} exists", "another name"))
+    editor.refuse_taken(edit.name)
+    editor.refuse_taken(function)
     parameters = [_parameter(editor, call_input, each) for each in nested.inputs]
     _refuse_other_variables(pipeline, interface)
     text = _function(editor, pipeline, interface, edit.name, parameters)
@@ -73,7 +73,7 @@ def _function(editor: Editor, pipeline: Pipeline, interface: Wrapping, name: str
     """Return the text of the new function."""
     source, newline = editor.source, editor.source.newline
     outer = source.text[source.start_of_line(pipeline.function.lineno) : source.span(pipeline.function)[0]]
-    inputs = {value: port for port, value in interface.inputs.items() if isinstance(value, FromOutput)}
+    inputs: dict[Value, str] = {value: port for port, value in interface.inputs.items()}
     body = "".join(_changed(editor, pipeline, each, inputs) for each in _statements(pipeline, interface.nodes))
     if not body.endswith(("\n", "\r")):
         body += newline
@@ -97,18 +97,21 @@ def _function(editor: Editor, pipeline: Pipeline, interface: Wrapping, name: str
     return text + newline * 2
 
 
-def _changed(editor: Editor, pipeline: Pipeline, statement: ast.stmt, inputs: dict[FromOutput, str]) -> str:
-    """Return the lines of a statement, in which outputs of other nodes are parameters."""
+def _changed(editor: Editor, pipeline: Pipeline, statement: ast.stmt, inputs: Mapping[Value, str]) -> str:
+    """Return the lines of a statement, in which values of the outer function are parameters."""
     start, end = editor.source.block(statement)
     code = editor.text[start:end]
-    found = [
-        editor.source.replaced(each, inputs[value])
-        for each in ast.walk(statement)
-        if isinstance(each, (ast.Attribute, ast.Subscript, ast.Name))
-        and isinstance(each.ctx, ast.Load)
-        and isinstance(value := pipeline.value(each), FromOutput)
-        and value in inputs
-    ]
+    found: list[Patch] = []
+
+    def visit(node: ast.AST) -> None:
+        is_use = isinstance(node, (ast.Attribute, ast.Subscript, ast.Name)) and isinstance(node.ctx, ast.Load)
+        if is_use and isinstance(node, ast.expr) and (value := pipeline.value(node)) in inputs:
+            found.append(editor.source.replaced(node, inputs[value]))
+            return
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    visit(statement)
     for patch in sorted(found, reverse=True):
         code = code[: patch.start - start] + patch.text + code[patch.end - start :]
     return code
