@@ -17,9 +17,10 @@ from allranks_studio.documents.comparison import difference
 from allranks_studio.documents.document import Document, Refused, _with_copies, language_of
 from allranks_studio.documents.edits import Edit, FromInput, FromOutput, Literal, Value
 from allranks_studio.documents.intended import intended, named
-from allranks_studio.documents.patches import applied
+from allranks_studio.documents.patches import applied, moved_lines
 from allranks_studio.documents.placing import placed
 from allranks_studio.documents.reading import Reader, Reading
+from allranks_studio.documents.rewiring import with_lines
 from allranks_studio.documents.source import Outline
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -133,6 +134,8 @@ class Outlined:
         self.language = language_of(path)
         self.graph = graph
         self.done: list[Edit] = []
+        # Code whose step has another name when it runs, and code that is locked.
+        self.unknown = {*difference(graph, outlined(graph, self.language.outline(text)))}
 
     def edit(self, edit: Edit) -> None:
         """Make an edit if it is possible."""
@@ -149,9 +152,10 @@ class Outlined:
         self.done.append(edit)
         told = f"{self.path}: {self.done}\n{after}"
         outline = self.language.outline(after)
-        lines = difference(graph, outlined(graph, outline))
+        lines = {*difference(graph, outlined(graph, outline))} - self.unknown
         assert not lines, f"{lines}: {told}"
         self.refuse_other_changes(graph, after, outline, told)
+        graph = with_lines(graph, moved_lines(self.text, patches))
         self.text, self.graph = after, placed(graph, outline)
 
     def refuse_other_changes(self, graph: Graph, after: str, outline: Outline, told: str) -> None:

@@ -87,7 +87,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 QUICK = settings(deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 
 
-@settings(QUICK, max_examples=290)
+@settings(QUICK, max_examples=290, phases=[Phase.generate])
 @given(data=st.data())
 def test_the_outline_after_edits_is_the_intended_one(data: st.DataObject, project: Project) -> None:
     project.outlined(data)

@@ -18,6 +18,9 @@ def wrap(editor: Editor, edit: edits.WrapNodes) -> None:
     """Move nodes into a new function, which is called in their place."""
     around = edit.nodes[0].rpartition(".")[0]
     names = [path.rpartition(".")[2] for path in edit.nodes]
+    for path, name in zip(edit.nodes, names, strict=True):
+        if editor.made(path)[1].key != name:
+            raise InputError(Problem(f"step {path}", "the code gives it another name", "", "move the lines by hand"))
     graph = graph_at(editor.graph, around)
     interface = wrapping(graph, names)
     nested = node_at(wrapped(graph, names, edit.name, ""), edit.name)
