@@ -87,7 +87,7 @@ class Client:
             with connection.makefile("rb") as file:
                 events = Events(file)
                 assert events.line().startswith(b"HTTP/1.1 200")
-                while events.line() != b": ok":
+                while not events.line().startswith(b"id: "):
                     pass
                 yield events
 

@@ -327,7 +327,7 @@ export interface Schedule {
 
 // ---------------------------------------------------------------------------------------------- events
 
-// GET /api/events: server-sent events, each with an id; Last-Event-ID continues after it. What is read after the stream
+// GET /api/events: server-sent events, each with an id; Last-Event-ID, or ?last=ID, continues after it. What is read after the stream
 // has opened is not older than its first event. A curve has at most 10 events a second; many new points are thinned.
 export type Event =
   | { kind: "run"; folder: string; run: string; status: Status | "removed" } // created or changed

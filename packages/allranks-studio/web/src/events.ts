@@ -13,7 +13,7 @@ let source: EventSource | null = null;
 
 export function onEvent(listener: Listener): () => void {
   listeners.add(listener);
-  if (!source) open();
+  resume();
   return () => listeners.delete(listener);
 }
 
@@ -24,21 +24,41 @@ export function useEvents(listener: Listener): void {
   useEffect(() => onEvent((event) => latest.current(event)), []);
 }
 
+let last = ""; // the id of the last event, after which the next connection continues
+
 function open(): void {
-  source = new EventSource("/api/events");
-  source.onopen = () => connection.set("open");
+  const wasLost = connection.get() === "lost";
+  source = new EventSource(last ? `/api/events?last=${encodeURIComponent(last)}` : "/api/events");
+  source.onopen = () => {
+    connection.set("open");
+    if (wasLost && !last) tell({ kind: "reset" });
+  };
   source.onmessage = (message) => {
-    const event = JSON.parse(message.data) as Event;
-    for (const listener of [...listeners]) listener(event);
+    last = message.lastEventId;
+    tell(JSON.parse(message.data));
   };
   source.onerror = () => {
     connection.set("lost");
     if (source?.readyState !== EventSource.CLOSED) return;
-    // After an answer other than 200 the browser gives up. What was missed meanwhile is read again.
+    // After an answer other than 200 the browser gives up.
     source = null;
-    setTimeout(() => {
-      open();
-      for (const listener of [...listeners]) listener({ kind: "reset" });
-    }, 3000);
+    setTimeout(resume, 3000);
   };
 }
+
+function tell(event: Event): void {
+  for (const listener of [...listeners]) listener(event);
+}
+
+function resume(): void {
+  if (!source && !document.hidden && listeners.size > 0) open();
+}
+
+// A browser has at most six connections to a server, for all of its tabs: hidden ones need none.
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) resume();
+  else if (source) {
+    source.close();
+    source = null;
+  }
+});

@@ -42,7 +42,6 @@ class Studio:
 
     def __init__(self, folders: Mapping[str, Folder]) -> None:
         self.folders = folders
-        self.palettes = palette.Palettes()
         self.documents = documents.OpenDocuments()
         looks = self.documents.look
         self.hub = Hub(lambda: [looks, *(StoreWatch(folder).look for folder in folders.values())])

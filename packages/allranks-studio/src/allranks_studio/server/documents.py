@@ -38,6 +38,10 @@ class OpenDocuments:
         self._lock = threading.Lock()
         self._documents: dict[tuple[str, str], tuple[threading.RLock, list[Document]]] = {}
 
+    def prepare(self) -> None:
+        """Let the reader start, which takes seconds, before a document is opened."""
+        threading.Thread(target=self.reader.start, daemon=True).start()
+
     @contextmanager
     def use(self, folder: Folder, path: str) -> Iterator[Document]:
         """Yield a document that no other thread uses meanwhile. Raise InputError or OSError if it cannot be opened."""

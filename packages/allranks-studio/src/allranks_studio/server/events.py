@@ -61,7 +61,7 @@ class Events:
 
     async def follow(self, last: str = "") -> AsyncIterator[str]:
         """Yield the events after an id, as text of a stream of server-sent events. last: "" for only new ones"""
-        yield ": ok\n\n"
+        yield f"id: {self._start}-{self._last}\n\n"
         start, _, number = last.partition("-")
         place = self._last
         if last:

@@ -44,7 +44,7 @@ class Hub:
         """Answer GET /api/events."""
         if self._streams >= MOST_STREAMS:
             raise Refusal(503, f"{MOST_STREAMS} pages follow the runs already", "close some of them")
-        last = request.headers.get("last-event-id", "")
+        last = request.headers.get("last-event-id") or request.query_params.get("last", "")
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(self._follow(last), media_type="text/event-stream", headers=headers)
 

@@ -2,17 +2,24 @@
 
 import os
 import re
-import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from allranks.catalog import shipped_folder
-from allranks_studio.server import folder_process
-from allranks_studio.server.answers import Call
+import yaml
 
-_LEFT_OUT = {"components", "environments", "node_modules", "__pycache__", "build", "dist", "site-packages"}
+from allranks.catalog import palette as catalog
+from allranks.catalog import shipped_folder, shipped_specs
+from allranks.catalog.declared_ports import Port, port_specs
+from allranks.catalog.find import FOLDER, ComponentInfo, find_specs
+from allranks.errors import InputError
+from allranks.plan.assets import mapping_file
+from allranks.sdk import bounded_yaml
+from allranks.sdk.paths import nearest
+from allranks_studio.server.answers import Call, finite
+
+_LEFT_OUT = {"components", "environments", "node_modules", "build", "dist", "site-packages"}
 _DEEPEST = 4
 _MOST_FILES = 5000
 _LARGEST = 1 << 20
@@ -21,36 +28,99 @@ _YAML = re.compile(r"^jobs\s*:", re.MULTILINE)
 _TITLE = re.compile(r"""display_name\s*[=:]\s*["']?([^"'\n#]+)""")
 
 
-@dataclass
-class Palettes:
-    """The items of each folder, with the state of the files that they were read from."""
-
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    items: dict[str, tuple[object, list[dict[str, Any]]]] = field(default_factory=dict)
-
-
 def palette(call: Call) -> list[dict[str, Any]]:
-    """Answer GET /api/palette."""
-    folder, palettes = call.folder, call.studio.palettes
-    with palettes.lock:  # two pages that are opened at once load the specs once
-        state = sorted(_specs(folder.path))
-        before, items = palettes.items.get(folder.id, (None, []))
-        if state != before:
-            items = list(folder_process.read(folder.path, "palette"))
-            palettes.items[folder.id] = state, items
-    return items
+    """Answer GET /api/palette: components of the project, those that allranks.yaml names, and those of the library.
+
+    A spec that cannot be read is left out: `allranks check` says why. So is a component in Python, because only
+    azure-ai-ml knows its ports.
+    """
+    call.studio.documents.prepare()  # the designer is opened, and opens a document next
+    root, found = call.folder.path, list[dict[str, Any]]()
+    for origin, specs in (
+        ("project", _project(root)),
+        ("registered", _registered(root)),
+        ("library", {spec: f"library:{name}" for name, spec in shipped_specs().items()}),
+    ):
+        infos = [info for spec in specs if (info := _declared(spec))]
+        for group, members in catalog.groups(infos).items():
+            found += [_item(info, specs[info.path], origin, group) for info in members]
+    return found
 
 
-def _specs(root: Path) -> Iterator[tuple[str, int]]:
-    """Yield the files that the palette of a folder is read from, with the times of their last changes."""
-    for path, names in _walk(root, set()):
-        for name in names:
-            if name in ("component.yaml", "component.yml", "variants.yaml", "allranks.yaml", "allranks.yml"):
-                yield os.path.join(path, name), os.stat(os.path.join(path, name)).st_mtime_ns
+def _project(root: Path) -> dict[Path, str]:
+    try:
+        specs = find_specs(root / FOLDER) if (root / FOLDER).is_dir() else ()
+    except InputError:
+        specs = ()
+    return {spec: f"project:{os.path.relpath(spec, root)}" for spec in specs}
+
+
+def _registered(root: Path) -> dict[Path, str]:
+    try:
+        file = nearest(root, *mapping_file.NAMES)
+        entries = mapping_file.read(file).entries.get("components", ()) if file else ()
+    except InputError:
+        entries = ()
+    return {each.path: f"registered:{each.written}" for each in entries if not each.is_pattern and each.path.is_file()}
+
+
+def _declared(spec: Path) -> ComponentInfo | None:
+    """Return a component as its spec declares it, without azure-ai-ml, whose import takes 2 s; None without one."""
+    try:
+        tree = bounded_yaml.load_file(spec) if spec.suffix != ".py" else None
+        if not isinstance(tree, Mapping) or not isinstance(tree.get("name"), str):
+            return None
+        distribution, resources = tree.get("distribution") or {}, tree.get("resources") or {}
+        return ComponentInfo(
+            name=tree["name"],
+            version=str(tree.get("version", "")),
+            display_name=str(tree.get("display_name") or tree["name"]),
+            description=" ".join(str(tree.get("description") or "").split()),
+            distribution=str(distribution.get("type", "none")).lower(),
+            instance_count=int(resources.get("instance_count") or 1),
+            process_count_per_instance=distribution.get("process_count_per_instance"),
+            inputs=tuple(port_specs(tree.get("inputs"))),
+            outputs=tuple(port_specs(tree.get("outputs"))),
+            environment="",
+            deterministic=True,
+            path=spec,
+            tags={str(name): str(value) for name, value in (tree.get("tags") or {}).items()},
+        )
+    except (OSError, ValueError, TypeError, AttributeError, yaml.YAMLError):
+        return None
+
+
+def _item(info: ComponentInfo, name: str, origin: str, group: str) -> dict[str, Any]:
+    return {
+        "component": name,
+        "name": info.name,
+        "display_name": info.display_name,
+        "description": info.description,
+        "version": info.version,
+        "origin": origin,
+        "group": group,
+        "inputs": list(map(_port, info.inputs)),
+        "outputs": list(map(_port, info.outputs)),
+        "layout": catalog.layout(info),
+    }
+
+
+def _port(port: Port) -> dict[str, Any]:
+    default = port.default if isinstance(port.default, (bool, int, float)) else port.default and str(port.default)
+    return {
+        **asdict(port),
+        "description": " ".join(port.description.split()),
+        "default": finite(default) if isinstance(default, float) else default,
+        "minimum": finite(port.minimum),
+        "maximum": finite(port.maximum),
+        "optional": port.optional in (True, "true", "True"),
+        "enum": [str(each) for each in port.enum or ()],
+    }
 
 
 def pipelines(call: Call) -> list[dict[str, str]]:
     """Answer GET /api/pipelines."""
+    call.studio.documents.prepare()
     found = [{**item, "origin": "project"} for item in _pipelines(call.folder.path)]
     return found + [{**item, "origin": "library"} for item in _pipelines(shipped_folder() / "pipelines")]
 
@@ -58,28 +128,19 @@ def pipelines(call: Call) -> list[dict[str, str]]:
 def _pipelines(root: Path) -> Iterator[dict[str, str]]:
     """Yield the files that seem to have a pipeline, by their text. Whether they do is known when one is opened."""
     looked_at = 0
-    for folder, names in _walk(root, _LEFT_OUT):
-        for name in names:
-            path = Path(folder, name)
-            is_python = path.suffix == ".py"
-            if not (is_python or path.suffix in (".yml", ".yaml")) or looked_at >= _MOST_FILES:
+    for folder, folders, names in os.walk(root):
+        deeper = len(Path(folder).relative_to(root).parts) < _DEEPEST
+        folders[:] = sorted(each for each in folders if deeper and each not in _LEFT_OUT and each[0] not in "._")
+        for path in (Path(folder, name) for name in sorted(names)):
+            pattern = {".py": _PYTHON, ".yml": _YAML, ".yaml": _YAML}.get(path.suffix)
+            if pattern is None or looked_at >= _MOST_FILES:
                 continue
             looked_at += 1
             try:
                 text = path.read_text(encoding="utf-8") if path.stat().st_size <= _LARGEST else ""
             except (OSError, ValueError):
                 continue
-            if (_PYTHON if is_python else _YAML).search(text):
+            if pattern.search(text):
                 title = _TITLE.search(text)
-                relative = os.path.relpath(path, root)
-                yield {"path": relative, "title": title[1].strip() if title else path.stem.replace("_", " ")}
-
-
-def _walk(root: Path, left_out: set[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the folders below a root, without hidden ones, with their files. Links are not followed."""
-    for path, folders, names in os.walk(root):
-        depth = len(Path(path).relative_to(root).parts)
-        folders[:] = sorted(name for name in folders if name not in left_out and name[0] not in "._")
-        if depth >= _DEEPEST:
-            folders.clear()
-        yield path, sorted(names)
+                name = title[1].strip() if title else path.stem.replace("_", " ")
+                yield {"path": os.path.relpath(path, root), "title": name}
