@@ -3,8 +3,9 @@
 import errno
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
@@ -89,8 +90,12 @@ class Call:
         return InputError(Problem(f"parameter {name}", ascii(self.values.get(name))[:80], expected))
 
 
-def route(path: str, function: Callable[[Call], Any], *, changes: bool = False) -> Route:
-    """Return a route that calls a function in a thread. changes: whether it answers POST instead of GET"""
+def route(path: str, function: str, *, changes: bool = False) -> Route:
+    """Return a route that calls a function of this package in a thread.
+
+    function: MODULE.NAME; the module is imported for its first request, since all of them take 0.5 s
+    changes:  whether the route answers POST instead of GET
+    """
 
     async def answer(request: Request) -> Response:
         try:
@@ -99,7 +104,7 @@ def route(path: str, function: Callable[[Call], Any], *, changes: bool = False) 
                 values = json.loads(await request.body() or b"null")
                 if not isinstance(values, dict):
                     raise InputError(Problem("the body", "it is not an object", "a JSON object"))
-            value = await run_in_threadpool(function, Call(request.app.state.studio, values))
+            value = await run_in_threadpool(_answer, function, Call(request.app.state.studio, values))
             return value if isinstance(value, Response) else data(value)
         except Answer as found:
             return data(found.value, found.status)
@@ -115,6 +120,11 @@ def route(path: str, function: Callable[[Call], Any], *, changes: bool = False) 
             return data({"message": f"{where}{error.strerror or error}", "fix": _FIXES.get(status, "")}, status)
 
     return Route(path, answer, methods=["POST" if changes else "GET"])
+
+
+def _answer(function: str, call: Call) -> Any:
+    module, _, name = function.rpartition(".")
+    return getattr(import_module(f"{__package__}.{module}"), name)(call)
 
 
 def data(value: Any, status: int = 200) -> Response:

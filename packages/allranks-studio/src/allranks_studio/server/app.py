@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 import secrets
 import socket
+import threading
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -18,16 +19,17 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Respon
 from starlette.routing import Route
 
 from allranks.errors import InputError, Problem
-from allranks.version import __version__
-from allranks_studio.server import actions, compare, curves, documents, logs, palette, run, runs, schedules
 from allranks_studio.server.access import Access, Session, policy
-from allranks_studio.server.answers import Call, route
+from allranks_studio.server.answers import route
 from allranks_studio.server.events import Event
 from allranks_studio.server.folders import Folder
 from allranks_studio.server.hub import Hub
 from allranks_studio.server.last_values import LastValues
 from allranks_studio.server.runs import RunTable
 from allranks_studio.server.store_watch import StoreWatch
+
+if TYPE_CHECKING:
+    from allranks_studio.server.documents import OpenDocuments
 
 STATIC = Path(__file__).resolve().parents[1] / "static"
 """What npm builds."""
@@ -42,12 +44,24 @@ class Studio:
 
     def __init__(self, folders: Mapping[str, Folder]) -> None:
         self.folders = folders
-        self.documents = documents.OpenDocuments()
-        looks = self.documents.look
-        self.hub = Hub(lambda: [looks, *(StoreWatch(folder).look for folder in folders.values())])
+        self.hub = Hub(lambda: [self._look, *(StoreWatch(folder).look for folder in folders.values())])
         self._last_values = {name: LastValues() for name in folders}
         self._tables = {name: RunTable() for name in folders}
+        self._documents: OpenDocuments | None = None
+        self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def documents(self) -> "OpenDocuments":
+        """The open documents."""
+        from allranks_studio.server.documents import OpenDocuments  # takes 0.3 s to import, which runs do not need
+
+        with self._lock:
+            self._documents = self._documents or OpenDocuments()
+            return self._documents
+
+    def _look(self) -> list[Event]:
+        return self._documents.look() if self._documents else []
 
     def last_values(self, folder: Folder) -> LastValues:
         return self._last_values[folder.id]
@@ -65,7 +79,8 @@ class Studio:
         self._loop = asyncio.get_running_loop()
         yield
         await self.hub.close()
-        self.documents.close()
+        if self._documents:
+            self._documents.close()
 
 
 def make_app(folders: Mapping[str, Folder], session: Session) -> Starlette:
@@ -73,31 +88,31 @@ def make_app(folders: Mapping[str, Folder], session: Session) -> Starlette:
     studio = Studio(folders)
     app = Starlette(
         routes=[
-            route("/api/state", _state),
-            route("/api/runs", runs.runs),
-            route("/api/sparklines", runs.sparklines),
-            route("/api/runs/{run}", run.run),
-            route("/api/page", run.page),
-            route("/api/curves", curves.curves),
-            route("/api/usage", curves.usage),
-            route("/api/log", logs.log),
-            route("/api/log/search", logs.search),
-            route("/api/compare", compare.compare),
-            route("/api/schedules", schedules.schedules),
-            route("/api/runs/start", actions.start, changes=True),
-            route("/api/runs/cancel", actions.cancel, changes=True),
-            route("/api/runs/resume", actions.resume, changes=True),
-            route("/api/runs/rerun", actions.rerun, changes=True),
-            route("/api/document", documents.document),
-            route("/api/document/edit", documents.edit, changes=True),
-            route("/api/document/text", documents.text, changes=True),
-            route("/api/document/undo", documents.undo, changes=True),
-            route("/api/document/redo", documents.redo, changes=True),
-            route("/api/document/positions", documents.move, changes=True),
-            route("/api/document/new", documents.new, changes=True),
-            route("/api/document/export", documents.export),
-            route("/api/palette", palette.palette),
-            route("/api/pipelines", palette.pipelines),
+            route("/api/state", "folders.state"),
+            route("/api/runs", "runs.runs"),
+            route("/api/sparklines", "runs.sparklines"),
+            route("/api/runs/{run}", "run.run"),
+            route("/api/page", "run.page"),
+            route("/api/curves", "curves.curves"),
+            route("/api/usage", "curves.usage"),
+            route("/api/log", "logs.log"),
+            route("/api/log/search", "logs.search"),
+            route("/api/compare", "compare.compare"),
+            route("/api/schedules", "schedules.schedules"),
+            route("/api/runs/start", "actions.start", changes=True),
+            route("/api/runs/cancel", "actions.cancel", changes=True),
+            route("/api/runs/resume", "actions.resume", changes=True),
+            route("/api/runs/rerun", "actions.rerun", changes=True),
+            route("/api/document", "documents.document"),
+            route("/api/document/edit", "documents.edit", changes=True),
+            route("/api/document/text", "documents.text", changes=True),
+            route("/api/document/undo", "documents.undo", changes=True),
+            route("/api/document/redo", "documents.redo", changes=True),
+            route("/api/document/positions", "documents.move", changes=True),
+            route("/api/document/new", "documents.new", changes=True),
+            route("/api/document/export", "documents.export"),
+            route("/api/palette", "palette.palette"),
+            route("/api/pipelines", "palette.pipelines"),
             Route("/api/events", studio.hub.stream),
             Route("/api/{rest:path}", _no_route, methods=["GET", "POST"]),
             Route("/static/{path:path}", _file),
@@ -154,12 +169,6 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await self._studio.hub.close()
         await super().shutdown(sockets)
-
-
-def _state(call: Call) -> dict[str, Any]:
-    folders = call.studio.folders.values()
-    listed = [{"id": each.id, "path": str(each.path), "read_only": each.read_only} for each in folders]
-    return {"version": __version__, "folders": listed}
 
 
 async def _index(_: Request) -> Response:
