@@ -1,8 +1,9 @@
 """The pipelines that are edited: their files are opened once, whatever number of pages shows them."""
 
+import contextlib
+import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +37,14 @@ class OpenDocuments:
     def __init__(self) -> None:
         self.reader = Reader()
         self._lock = threading.Lock()
+        self._marks: dict[tuple[str, str], tuple[int, int, int]] = {}
         self._documents: dict[tuple[str, str], tuple[threading.RLock, list[Document]]] = {}
 
     def prepare(self) -> None:
         """Let the reader start, which takes seconds, before a document is opened."""
         threading.Thread(target=self.reader.start, daemon=True).start()
 
-    @contextmanager
+    @contextlib.contextmanager
     def use(self, folder: Folder, path: str) -> Iterator[Document]:
         """Yield a document that no other thread uses meanwhile. Raise InputError or OSError if it cannot be opened."""
         folder.file(path)
@@ -66,17 +68,17 @@ class OpenDocuments:
         with self._lock:
             entries = [(place, entry) for place, entry in self._documents.items() if entry[1]]
         found: list[Event] = []
-        for (folder, path), (lock, documents) in entries:
-            if lock.acquire(blocking=False):  # an edit that is being made refreshes the document itself
-                try:
-                    if documents[0].refresh():
-                        found.append(
-                            {"kind": "document", "folder": folder, "path": path, "digest": documents[0].digest}
-                        )
-                except (OSError, InputError):
-                    pass  # it was removed; the next request for it says so
-                finally:
-                    lock.release()
+        for (folder, path), (lock, (document,)) in entries:
+            # A change that is being made refreshes the document itself. The next request reports a removed file.
+            if lock.acquire(blocking=False):
+                with contextlib.suppress(OSError, InputError), contextlib.ExitStack() as stack:
+                    stack.callback(lock.release)
+                    status = os.stat(document.folder / path)
+                    mark = status.st_mtime_ns, status.st_size, status.st_ino
+                    if self._marks.get((folder, path)) != mark and document.refresh():
+                        digest = document.digest
+                        found.append({"kind": "document", "folder": folder, "path": path, "digest": digest})
+                    self._marks[folder, path] = mark
         return found
 
     def close(self) -> None:

@@ -8,6 +8,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -49,22 +50,13 @@ def laid_out(needs: Needs, box: tuple[int, int]) -> Positions:
     return {name: found[name] for name in needs}
 
 
-def _in_order(needs: Needs) -> dict[str, list[str]]:
-    """Return the nodes, each after those that it needs, and otherwise in their order. Cycles lose an edge."""
-    found: dict[str, list[str]] = {}
-    begun: set[str] = set()
-    for first in needs:
-        stack = [first]
-        while stack:
-            name = stack[-1]
-            waiting = [each for each in needs[name] if each in needs and each not in begun] if name not in found else []
-            begun.add(name)
-            if waiting:
-                stack.append(waiting[0])
-            else:
-                stack.pop()
-                found.setdefault(name, [each for each in needs[name] if each in found])
-    return found
+def _in_order(needs: Needs) -> Needs:
+    """Return the nodes, each after those that it needs. If there is a cycle, they are in their order, and the layout
+    ignores needs of later nodes."""
+    try:
+        return {name: needs[name] for name in TopologicalSorter(needs).static_order() if name in needs}
+    except CycleError:
+        return needs
 
 
 def of_document(graph: Mapping[str, Any] | None) -> Positions:

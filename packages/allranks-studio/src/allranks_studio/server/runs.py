@@ -45,16 +45,17 @@ class RunTable:
     def columns(self, folder: Folder) -> dict[str, Any]:
         """Return the columns of api.ts's Runs. A run whose record is damaged is left out."""
         rows: dict[str, tuple[int, _Row]] = {}
+        found: dict[str, _Row] = {}
         if folder.workspace.database.exists():
             with Store(folder.workspace.database, reads=True) as store:
                 for identity, text in store.run_texts():
                     known = self._rows.get(identity)
                     row = known[1] if known and known[0] == hash(text) else _row(identity, text)
                     if row is not None:
-                        rows[identity] = hash(text), _with_true_state(row, identity, store, folder)
+                        rows[identity] = hash(text), row
+                        found[identity] = _with_true_state(row, identity, store, folder)
         self._rows = rows
-        self.jobs = {row.job: identity for identity, (_, row) in rows.items()}
-        found = {identity: row for identity, (_, row) in rows.items()}
+        self.jobs = {row.job: identity for identity, row in found.items()}
         columns = {name: [getattr(row, name) for row in found.values()] for name in _Row._fields[:5]}
         tables = {
             kind: {

@@ -3,36 +3,60 @@
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
-from cattrs import structure
-
 from allranks.errors import InputError, Problem
+from allranks.scheduler.ledger import Entry, Firing
+from allranks.scheduler.paths import SchedulerPaths
 from allranks.schedules.finding import FOLDER
+from allranks.schedules.triggers import firings
 from allranks_studio.server.answers import Call
 from allranks_studio.server.folders import Folder
+from allranks_studio.server.runs import RunTable
 
 PATIENCE = 60.0
 """Seconds in which the files must have been read."""
+_NEXT = 5
+_PAST = 50
 
 
 def schedules(call: Call) -> list[dict[str, Any]]:
     """Answer GET /api/schedules."""
-    folder = call.folder
-    if not (folder.path / FOLDER).is_dir() and not (folder.workspace.root / "schedules.db").exists():
-        return []
-    found = _read(folder)
-    table = call.studio.table(folder)
+    folder, now = call.folder, datetime.now(UTC)
+    paths, table = SchedulerPaths(folder.workspace), call.studio.table(folder)
+    entries, found = paths.entries(), []
     table.columns(folder)
-    for schedule in found:
-        for firing in schedule["history"]:
-            firing["run"] = table.jobs.get(firing["run"], "")  # "" if it has not started
+    for row in _listed(folder, bool(entries)):
+        name = row["name"]
+        past = paths.read(lambda ledger, name=name: ledger.firings(name)[:_PAST])  # type: ignore[misc]
+        item = {
+            "name": name,
+            "file": row["declared_in"] or "",
+            "trigger": row["on_change"] or row["trigger"] or "",
+            "enabled": row["state"] == "enabled",
+            "next": _next(row, entries.get(name), now),
+            "history": [_firing(each, table) for each in past],
+            "scheduler": row["scheduler"],
+        }
+        found.append(item)
     return found
 
 
-def _read(folder: Folder) -> list[dict[str, Any]]:
-    """Return the schedules as another process reads them. Raise InputError as it does, or if it fails."""
-    command = [sys.executable, "-P", "-m", "allranks_studio.server.schedules_process", str(folder.workspace.root)]
+def _listed(folder: Folder, are_known: bool) -> list[dict[str, Any]]:
+    """Return the schedules as the command lists them, in a process of its own: files that declare them are programs.
+
+    are_known: whether the scheduler knows schedules. Without any, the command needs a file that declares one
+    """
+    files = [file for file in (folder.path / FOLDER).glob("[!._]*.*") if file.suffix in (".py", ".yml", ".yaml")]
+    if not are_known and not any(
+        word in file.read_bytes() for file in files for word in (b"JobSchedule", b"create_job")
+    ):
+        return []
+    command = [sys.executable, "-P", "-m", "allranks.cli.main", "schedules", "list", "--json"]
+    command += ["--folder", str(folder.workspace.root)]
     where = str(folder.path / FOLDER)
     try:
         done = subprocess.run(
@@ -40,11 +64,18 @@ def _read(folder: Folder) -> list[dict[str, Any]]:
         )
     except subprocess.TimeoutExpired:
         raise InputError(Problem(where, f"its files were not read within {PATIENCE:g} s")) from None
-    if done.returncode or not done.stdout:
-        last = "\n".join(done.stderr.splitlines()[-3:])
-        raise InputError(Problem(where, f"the process that read its files has ended: {last}"))
-    answer: dict[str, Any] = json.loads(done.stdout)
-    if "problems" in answer:
-        raise InputError(*structure(answer["problems"], list[Problem]))
-    found: list[dict[str, Any]] = answer["schedules"]
-    return found
+    if done.returncode:
+        raise InputError(Problem(where, done.stderr.strip()[-2000:]))
+    return list(json.loads(done.stdout))
+
+
+def _next(row: Mapping[str, Any], entry: Entry | None, now: datetime) -> list[float]:
+    """Return the next firings. Those after the next one are known of a schedule that a scheduler has read."""
+    if row["next"] is None or entry is None:
+        return [datetime.fromisoformat(row["next"]).timestamp()] if row["next"] else []
+    return [each.timestamp() for each in islice(firings(entry.trigger, now, entry.created), _NEXT)]
+
+
+def _firing(firing: Firing, table: RunTable) -> dict[str, Any]:
+    run, status = table.jobs.get(firing.run, ""), firing.status or "Running"
+    return {"time": firing.at.timestamp(), "status": status, "reason": firing.reason, "run": run}
