@@ -3,7 +3,7 @@ import { Component, type ReactNode, useEffect } from "react";
 import type { Folder, State } from "./api";
 import { connection, onEvent } from "./events";
 import { Later } from "./later";
-import { Empty, Messages, Problem } from "./parts";
+import { Button, Empty, Messages, Problem, Select } from "./parts";
 import { type Address, navigate, useAddress, view } from "./router";
 import Runs from "./runs";
 import { unauthorised, useServer } from "./server";
@@ -23,29 +23,30 @@ export function App() {
   const { data, error, reload } = useServer<State>("/api/state");
   useEffect(() => onEvent(() => {}), []); // the stream stays open whatever is shown
   if (isUnauthorised) return <Unauthorised />;
-  if (!data) {
-    return error ? (
-      <main className="page">
-        <Problem error={error}>
-          <button type="button" onClick={reload}>
-            Try again
-          </button>
-        </Problem>
-      </main>
-    ) : null;
-  }
+  if (!data) return error && <Failed error={error} fix="Try again" onFix={reload} />;
   const wanted = address.query.get("folder");
   const folder = data.folders.find(({ id }) => id === wanted) ?? data.folders[0];
+  if (!folder) return <Empty title="No folder is open." />;
   return (
     <>
-      <Header state={data} folder={folder} area={address.path[0] ?? "runs"} />
+      <Header folders={data.folders} folder={folder} area={address.path[0] ?? "runs"} />
       <main>
         <Boundary key={address.path.slice(0, 2).join("/")}>
-          {folder ? <View address={address} folder={folder} /> : <Empty title="No folder is open." />}
+          <View address={address} folder={folder} />
         </Boundary>
       </main>
       <Messages />
     </>
+  );
+}
+
+function Failed({ error, fix, onFix }: { error: Error; fix: string; onFix: () => void }) {
+  return (
+    <div className="page">
+      <Problem error={error}>
+        <Button onClick={onFix}>{fix}</Button>
+      </Problem>
+    </div>
   );
 }
 
@@ -76,9 +77,11 @@ const AREAS: [string, string][] = [
   ["schedules", "Schedules"],
 ];
 
-function Header({ state, folder, area }: { state: State; folder: Folder | undefined; area: string }) {
+function Header({ folders, folder, area }: { folders: Folder[]; folder: Folder; area: string }) {
   const stream = useStore(connection);
   const selected = area === "compare" ? "runs" : area;
+  const name = folder.path.split("/").at(-1);
+  const choose = (id: string) => navigate(view([selected], { folder: id }));
   return (
     <header className="top">
       <h1 className="brand">
@@ -92,22 +95,17 @@ function Header({ state, folder, area }: { state: State; folder: Folder | undefi
         ))}
       </nav>
       <span className="space" />
-      {folder?.read_only && <span className="badge">read-only</span>}
-      {state.folders.length > 1 ? (
-        <select
-          aria-label="Folder"
-          value={folder?.id}
-          onChange={(event) => navigate(view([selected], { folder: event.target.value }))}
-        >
-          {state.folders.map(({ id, path }) => (
-            <option key={id} value={id}>
-              {path}
-            </option>
-          ))}
-        </select>
+      {folder.read_only && <span className="badge">read-only</span>}
+      {folders.length > 1 ? (
+        <Select
+          label="Folder"
+          value={folder.id}
+          options={folders.map(({ id, path }) => [id, path])}
+          onChange={choose}
+        />
       ) : (
-        <span className="folder" title={folder?.path}>
-          {folder?.path.split("/").at(-1)}
+        <span className="folder" title={folder.path}>
+          {name}
         </span>
       )}
       <span className={`connection ${stream}`} role="status">
@@ -137,15 +135,8 @@ class Boundary extends Component<{ children: ReactNode }, { error: Error | null 
     return { error };
   }
   override render() {
-    if (!this.state.error) return this.props.children;
-    return (
-      <div className="page">
-        <Problem error={this.state.error}>
-          <button type="button" onClick={() => location.reload()}>
-            Load the page again
-          </button>
-        </Problem>
-      </div>
-    );
+    const { error } = this.state;
+    if (!error) return this.props.children;
+    return <Failed error={error} fix="Load the page again" onFix={() => location.reload()} />;
   }
 }

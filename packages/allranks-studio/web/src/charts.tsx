@@ -1,7 +1,8 @@
 // Line charts of many curves by uPlot. Import it dynamically: the table of runs needs no charts.
 import { memo, useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
-import { duration, number } from "./format";
+import { number, tick } from "./format";
+import { Button, useMedia } from "./parts";
 import { createSavedStore, createStore, useStore } from "./store";
 
 export interface Series {
@@ -13,10 +14,16 @@ export interface Series {
   start: number; // the time that counts as 0
 }
 
+export interface ChartData {
+  title: string;
+  note: string;
+  series: Series[];
+}
+
 // The label of the curve under the pointer: a run has the same one in all charts.
 export const highlight = createStore("");
 
-export const options = createSavedStore("studio.curves", { x: "step", smoothing: 0, log: false });
+const options = createSavedStore("studio.curves", { x: "step", smoothing: 0, log: false });
 
 const COLORS = 6;
 const DASHES = [[], [6, 4], [2, 4], [10, 4, 2, 4]];
@@ -25,24 +32,24 @@ const MOST_NAMED = 12; // curves of a legend
 
 export function Controls() {
   const { x, smoothing, log } = useStore(options);
-  const change = (part: Partial<ReturnType<typeof options.get>>) => options.set((before) => ({ ...before, ...part }));
+  const change = (part: object) => options.set((before) => ({ ...before, ...part }));
   return (
-    <>
+    <div className="bar plain">
       <fieldset className="group" aria-label="Horizontal axis">
-        {["step", "time"].map((axis) => (
-          <button key={axis} type="button" aria-pressed={x === axis} onClick={() => change({ x: axis })}>
-            {axis === "step" ? "Step" : "Time"}
-          </button>
-        ))}
+        <Button aria-pressed={x === "step"} onClick={() => change({ x: "step" })}>
+          Step
+        </Button>
+        <Button aria-pressed={x === "time"} onClick={() => change({ x: "time" })}>
+          Time
+        </Button>
       </fieldset>
-      <button type="button" aria-pressed={log} onClick={() => change({ log: !log })}>
+      <Button aria-pressed={log} onClick={() => change({ log: !log })}>
         Log scale
-      </button>
+      </Button>
       <label className="check">
         Smoothing
         <input
           type="range"
-          min="0"
           max="0.98"
           step="0.02"
           value={smoothing}
@@ -50,29 +57,31 @@ export function Controls() {
         />
         <output>{smoothing.toFixed(2)}</output>
       </label>
-    </>
+    </div>
+  );
+}
+
+// isTime: whatever the reader has chosen for the curves of a training
+export function Charts({ charts, isTime = false }: { charts: ChartData[]; isTime?: boolean }) {
+  return (
+    <div className="charts">
+      {charts.map((chart) => (
+        <Chart key={`${chart.note}/${chart.title}`} {...chart} isTime={isTime} />
+      ))}
+    </div>
   );
 }
 
 // A chart with its title and legend. It is drawn when it comes into sight.
-interface ChartProperties {
-  title: string;
-  note: string;
-  series: Series[];
-  isTime?: boolean; // whatever the reader has chosen for curves of a training
-}
-
-export const Chart = memo(function Chart({ title, note, series, isTime = false }: ChartProperties) {
+const Chart = memo(function Chart({ title, note, series, isTime }: ChartData & { isTime: boolean }) {
   const figure = useRef<HTMLElement>(null);
   const [isVisible, setIsVisible] = useState(false);
   const label = useStore(highlight);
-  const highlighted = label ? series.findIndex((each) => each.label === label) : -1;
   useEffect(() => {
-    if (!figure.current) return;
-    const observer = new IntersectionObserver((entries) => {
-      if (entries.some(({ isIntersecting }) => isIntersecting)) setIsVisible(true);
-    });
-    observer.observe(figure.current);
+    const observer = new IntersectionObserver(
+      (entries) => entries.some((each) => each.isIntersecting) && setIsVisible(true),
+    );
+    if (figure.current) observer.observe(figure.current);
     return () => observer.disconnect();
   }, []);
   return (
@@ -80,122 +89,101 @@ export const Chart = memo(function Chart({ title, note, series, isTime = false }
       <figcaption>
         <b>{title}</b> <span className="soft">{note}</span>
         <ul className="legend">
-          {series.slice(0, MOST_NAMED).map((each, index) => (
-            <li
-              key={each.label}
-              className={index === highlighted ? "on" : undefined}
-              onMouseEnter={() => highlight.set(each.label)}
-              onMouseLeave={() => highlight.set("")}
-            >
+          {series.slice(0, MOST_NAMED).map((each) => (
+            <Named key={each.label} label={each.label} isOn={each.label === label}>
               <Sample color={each.color} /> {each.label} <b>{number(each.y.findLast((value) => value !== null))}</b>
-            </li>
+            </Named>
           ))}
           {series.length > MOST_NAMED && <li>and {series.length - MOST_NAMED} more</li>}
         </ul>
       </figcaption>
-      {isVisible ? (
-        <Plot title={title} series={series} highlighted={highlighted} isTime={isTime} />
-      ) : (
-        <div style={{ height: HEIGHT }} />
-      )}
+      <div style={{ height: HEIGHT }}>{isVisible && <Plot title={title} series={series} isResource={isTime} />}</div>
     </figure>
   );
 });
+
+// An entry of a list that makes its curve stand out in all charts.
+export function Named({ label, isOn, children }: { label: string; isOn?: boolean; children: React.ReactNode }) {
+  const set = (value: string) => () => highlight.set(value);
+  return (
+    <li className={isOn ? "on" : undefined} onMouseEnter={set(label)} onMouseLeave={set("")}>
+      {children}
+    </li>
+  );
+}
 
 export function Sample({ color }: { color: number }) {
   const dash = DASHES[Math.floor(color / COLORS) % DASHES.length]?.join(" ");
   return (
     <svg className="sample" width="20" height="8" aria-hidden="true">
-      <line x1="0" y1="4" x2="20" y2="4" style={{ stroke: `var(--s${color % COLORS})`, strokeDasharray: dash }} />
+      <line x2="20" y1="4" y2="4" style={{ stroke: `var(--s${color % COLORS})`, strokeDasharray: dash }} />
     </svg>
   );
 }
 
-interface PlotProperties {
-  title: string;
-  isTime: boolean;
-  series: Series[];
-  highlighted: number;
-}
-
-function Plot({ title, series, highlighted, isTime: isResource }: PlotProperties) {
+function Plot({ title, series, isResource }: { title: string; series: Series[]; isResource: boolean }) {
   const chosen = useStore(options);
   const isTime = isResource || chosen.x === "time";
   const [smoothing, log] = isResource ? [0, false] : [chosen.smoothing, chosen.log];
   const place = useRef<HTMLDivElement>(null);
   const tip = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
-  const current = useRef(series);
-  current.current = series;
-  const isDark = useDark();
+  const isDark = useMedia("(prefers-color-scheme: dark)");
   const data = useMemo(() => aligned(series, isTime, smoothing), [series, isTime, smoothing]);
-  const latest = useRef(data);
-  latest.current = data;
+  const latest = useRef({ series, data });
+  latest.current = { series, data };
+  const label = useStore(highlight);
+  const highlighted = label ? series.findIndex((each) => each.label === label) : -1;
   // What the lines look like; new points alone do not make a new chart.
-  const looks = series.map(({ label, color }) => `${label}\n${color}`).join("\n");
+  const looks = series.map((each) => `${each.label}\n${each.color}`).join("\n");
   // biome-ignore lint/correctness/useExhaustiveDependencies: the looks and the mode ask for a new chart
   useEffect(() => {
     const element = place.current;
     if (!element) return;
-    const made = new uPlot(settings(element, current.current, isTime, log), latest.current, element);
+    const made = new uPlot(settings(element, series, isTime, log), latest.current.data, element);
     let focused = -1;
     made.hooks.setSeries = [
       (_, index) => {
         focused = index === null ? -1 : index - 1;
-        highlight.set(current.current[focused]?.label ?? "");
+        highlight.set(latest.current.series[focused]?.label ?? "");
       },
     ];
-    made.hooks.setCursor = [(chart) => describe(chart, current.current, focused, isTime, tip.current)];
+    made.hooks.setCursor = [(chart) => describe(chart, latest.current.series, focused, isTime, tip.current)];
     plot.current = made;
     const observer = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: HEIGHT }));
     observer.observe(element);
     return () => {
       observer.disconnect();
       made.destroy();
-      plot.current = null;
     };
   }, [looks, isTime, log, isDark]);
   useEffect(() => {
-    if (plot.current && plot.current.data !== data) plot.current.setData(data);
+    if (plot.current?.data !== data) plot.current?.setData(data);
   }, [data]);
   useEffect(() => {
     plot.current?.setSeries(highlighted < 0 ? null : highlighted + 1, { focus: true }, false);
   }, [highlighted]);
+  const names = series.slice(0, 20).map((each) => each.label);
   return (
     <div className="plot">
-      <div
-        ref={place}
-        role="img"
-        aria-label={`${title}: ${series
-          .map(({ label }) => label)
-          .slice(0, 20)
-          .join(", ")}`}
-      />
+      <div ref={place} role="img" aria-label={`${title}: ${names.join(", ")}`} />
       <div ref={tip} className="tip" hidden />
     </div>
   );
 }
 
-function useDark(): boolean {
-  const [isDark, setIsDark] = useState(() => matchMedia("(prefers-color-scheme: dark)").matches);
-  useEffect(() => {
-    const query = matchMedia("(prefers-color-scheme: dark)");
-    const change = () => setIsDark(query.matches);
-    query.addEventListener("change", change);
-    return () => query.removeEventListener("change", change);
-  }, []);
-  return isDark;
-}
-
 function settings(element: HTMLElement, series: Series[], isTime: boolean, isLog: boolean): uPlot.Options {
   const style = getComputedStyle(element);
   const variable = (name: string) => style.getPropertyValue(name).trim();
+  const font = `11px ${style.fontFamily}`;
   const axis = {
     stroke: variable("--soft"),
-    font: `11px ${style.fontFamily}`,
+    font,
     grid: { stroke: variable("--line"), width: 1 },
     ticks: { show: false },
   };
+  // More kinds of lines than these cannot be told apart, and drawing dashes takes several times as long.
+  const isMany = series.length > COLORS * DASHES.length;
   return {
     width: element.clientWidth,
     height: HEIGHT,
@@ -205,17 +193,16 @@ function settings(element: HTMLElement, series: Series[], isTime: boolean, isLog
     cursor: { focus: { prox: 24 }, points: { size: 6 }, y: false, drag: { setScale: true, x: true, y: false } },
     scales: { x: { time: false }, y: { distr: isLog ? 3 : 1 } },
     axes: [
-      { ...axis, size: 28, values: (_, ticks) => ticks.map(isTime ? axisTime : axisNumber) },
-      { ...axis, size: 52, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : axisNumber(tick))) },
+      { ...axis, size: 28, values: (_, at) => at.map(isTime ? (value) => (value ? tick(value) : "0") : axisNumber) },
+      { ...axis, size: 52, values: (_, at) => at.map((value) => (value === null ? "" : axisNumber(value))) },
     ],
     series: [
       {},
       ...series.map(({ label, color, x }) => ({
         label,
         stroke: variable(`--s${color % COLORS}`),
-        // More kinds of lines than these cannot be told apart, and drawing dashes takes several times as long.
-        dash: series.length > COLORS * DASHES.length ? [] : (DASHES[Math.floor(color / COLORS) % DASHES.length] ?? []),
-        width: series.length > COLORS * DASHES.length ? 1 : 1.6,
+        dash: isMany ? [] : (DASHES[Math.floor(color / COLORS) % DASHES.length] ?? []),
+        width: isMany ? 1 : 1.6,
         points: { show: x.length <= 30 && series.length <= COLORS, size: 5, fill: variable("--paper") },
       })),
     ],
@@ -223,12 +210,6 @@ function settings(element: HTMLElement, series: Series[], isTime: boolean, isLog
 }
 
 const axisNumber = (value: number) => (Math.abs(value) >= 1e4 ? value.toExponential(0) : number(value));
-const axisTime = (value: number) =>
-  value === 0
-    ? "0"
-    : duration(value)
-        .replace(".0 s", " s")
-        .replace(/ 0 (s|min|h)$/, "");
 
 // Return the columns of uPlot: all x, and for each series its values there.
 function aligned(series: Series[], isTime: boolean, smoothing: number): uPlot.AlignedData {
@@ -239,18 +220,15 @@ function aligned(series: Series[], isTime: boolean, smoothing: number): uPlot.Al
   const [first] = tables;
   if (!first) return [[]];
   // Runs of one pipeline mostly log at the same steps, and then there is nothing to join.
-  const isSame = tables.every(
-    ([places]) => places.length === first[0].length && places.every((x, at) => x === first[0][at]),
-  );
+  const isSame = tables.every(([at]) => at.length === first[0].length && at.every((x, index) => x === first[0][index]));
   return isSame ? [first[0], ...tables.map(([, y]) => y ?? [])] : uPlot.join(tables);
 }
 
 // Without points that are not after the one before: a resumed step repeats some, and its last ones count.
 function increasing(x: number[], y: (number | null)[]): uPlot.AlignedData {
   if (x.every((value, index) => index === 0 || value > (x[index - 1] ?? 0))) return [x, y];
-  const points = new Map(x.map((value, index) => [value, y[index] ?? null]));
-  const sorted = [...points].sort(([one], [other]) => one - other);
-  return [sorted.map(([value]) => value), sorted.map(([, value]) => value)];
+  const points = [...new Map(x.map((value, index) => [value, y[index] ?? null]))].sort(([one], [other]) => one - other);
+  return [points.map(([value]) => value), points.map(([, value]) => value)];
 }
 
 // The exponential mean, corrected for its beginning.
@@ -266,23 +244,21 @@ function smooth(values: (number | null)[], weight: number): (number | null)[] {
 
 // Show the values at the pointer: of the highlighted curve, or of the first ones.
 function describe(chart: uPlot, series: Series[], focused: number, isTime: boolean, tip: HTMLElement | null): void {
+  const { idx, left = -1 } = chart.cursor;
   if (!tip) return;
-  const index = chart.cursor.idx;
-  const left = chart.cursor.left ?? -1;
-  tip.hidden = index === null || index === undefined || left < 0;
-  if (tip.hidden || typeof index !== "number") return;
-  const x = chart.data[0]?.[index] ?? 0;
-  const all = series.map(({ label }, at) => ({ label, value: chart.data[at + 1]?.[index], at }));
+  tip.hidden = typeof idx !== "number" || left < 0;
+  if (typeof idx !== "number") return;
+  const all = series.map(({ label }, at) => ({ label, value: chart.data[at + 1]?.[idx], at }));
   const known = all.filter(({ value }) => value !== null && value !== undefined);
   const shown = focused >= 0 && series.length > 6 ? known.filter(({ at }) => at === focused) : known.slice(0, 8);
   const lines = shown.map(({ label, value }) => {
     const line = document.createElement("div");
-    const strong = document.createElement("b");
-    strong.textContent = number(value);
-    line.append(`${label} `, strong);
+    line.append(`${label} `, Object.assign(document.createElement("b"), { textContent: number(value) }));
     return line;
   });
-  tip.replaceChildren(isTime ? duration(x) : `step ${number(x)}`, ...lines);
+  const x = chart.data[0][idx] ?? 0;
+  tip.replaceChildren(isTime ? tick(x) : `step ${number(x)}`, ...lines);
   const isRight = left > chart.over.clientWidth / 2;
-  tip.style.transform = `translateX(${chart.over.offsetLeft + left + (isRight ? -12 : 12)}px)${isRight ? " translateX(-100%)" : ""}`;
+  const offset = chart.over.offsetLeft + left + (isRight ? -12 : 12);
+  tip.style.transform = `translateX(${offset}px)${isRight ? " translateX(-100%)" : ""}`;
 }

@@ -11,47 +11,33 @@ export function duration(seconds: number | null): string {
   return hours ? `${hours} h ${minutes} min` : `${minutes} min ${rest} s`;
 }
 
-const two = (value: number) => String(value).padStart(2, "0");
+// The duration at a tick of an axis, without parts that are 0.
+export const tick = (seconds: number) =>
+  duration(seconds)
+    .replace(".0 s", " s")
+    .replace(/ 0 (s|min|h)$/, "");
 
-export function clock(time: number): string {
-  const date = new Date(time * 1000);
-  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
-}
-
-export function day(time: number): string {
-  const date = new Date(time * 1000);
-  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
-}
-
-export function when(time: number | null): string {
-  return time === null ? "" : `${day(time)} ${clock(time)}`;
-}
+// "2026-11-30 06:06:21", which is how Swedish writes it.
+export const when = (time: number | null) => (time === null ? "" : new Date(time * 1000).toLocaleString("sv"));
 
 // The date only if it is not today's, for narrow columns.
 export function shortTime(time: number): string {
-  const isToday = day(time) === day(Date.now() / 1000);
-  return isToday ? clock(time) : `${day(time).slice(2)} ${clock(time).slice(0, 5)}`;
+  const text = when(time);
+  return text.slice(0, 10) === when(Date.now() / 1000).slice(0, 10) ? text.slice(11) : text.slice(2, 16);
 }
 
 export function number(value: number | null | undefined): string {
   if (value === null || value === undefined) return "";
-  if (!Number.isFinite(value)) return String(value);
   if (Number.isInteger(value) && Math.abs(value) < 1e9) return value.toLocaleString("en");
   const size = Math.abs(value);
   return size >= 1e-4 && size < 1e6 ? String(Number(value.toPrecision(4))) : value.toExponential(2);
 }
 
 export function bytes(size: number): string {
-  const units = ["B", "kB", "MB", "GB", "TB"];
-  let unit = 0;
-  let rest = size;
-  while (rest >= 1000 && unit < units.length - 1) {
-    rest /= 1000;
-    unit += 1;
-  }
-  return `${unit === 0 || rest >= 100 ? Math.round(rest) : rest.toFixed(1)} ${units[unit]}`;
+  const unit = Math.min(Math.floor(Math.log10(Math.max(size, 1)) / 3), 4);
+  const rest = size / 1000 ** unit;
+  return `${unit === 0 || rest >= 100 ? Math.round(rest) : rest.toFixed(1)} ${["B", "kB", "MB", "GB", "TB"][unit]}`;
 }
 
-export function count(amount: number, noun: string): string {
-  return `${amount.toLocaleString("en")} ${noun}${amount === 1 ? "" : "s"}`;
-}
+export const count = (amount: number, noun: string) =>
+  `${amount.toLocaleString("en")} ${noun}${amount === 1 ? "" : "s"}`;

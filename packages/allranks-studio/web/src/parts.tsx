@@ -1,5 +1,15 @@
+// biome-ignore-all lint/suspicious/noArrayIndexKey: the cells of a row do not move
 // Pieces that all views share. style.css has their looks.
-import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from "react";
+import {
+  type ComponentProps,
+  type FormEvent,
+  Fragment,
+  type ReactNode,
+  useEffect,
+  useRef,
+  useState,
+  useSyncExternalStore,
+} from "react";
 import type { Status } from "./api";
 import { ServerError } from "./server";
 import { createStore, useStore } from "./store";
@@ -17,6 +27,7 @@ const SYMBOLS: Record<Status, string> = {
 
 export const label = (status: Status) => (status === "NotStarted" ? "Not started" : status);
 export const symbol = (status: Status) => SYMBOLS[status];
+export const isStatus = (text: string): text is Status => text in SYMBOLS;
 export const isActive = (status: Status) => status === "Running" || status === "Preparing" || status === "NotStarted";
 
 // A state by symbol, word and colour. short: the symbol, with the word for screen readers
@@ -32,13 +43,11 @@ export function State({ status, short = false }: { status: Status; short?: boole
 // Whether a media query holds now, such as "(max-width: 600px)".
 export function useMedia(query: string): boolean {
   const list = matchMedia(query);
-  return useSyncExternalStore(
-    (listener) => {
-      list.addEventListener("change", listener);
-      return () => list.removeEventListener("change", listener);
-    },
-    () => list.matches,
-  );
+  const subscribe = (listener: () => void) => {
+    list.addEventListener("change", listener);
+    return () => list.removeEventListener("change", listener);
+  };
+  return useSyncExternalStore(subscribe, () => list.matches);
 }
 
 // The time in seconds, which goes on every second while it is needed.
@@ -76,11 +85,85 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
   );
 }
 
-export function Loading() {
+export const Loading = () => <output className="loading">Loading …</output>;
+
+// A button of a form that does not submit it.
+export const Button = (properties: ComponentProps<"button">) => <button type="button" {...properties} />;
+
+// A choice between values with their texts.
+export function Select(properties: {
+  label: string;
+  value: string;
+  options: [string, string][];
+  onChange: (value: string) => void;
+}) {
   return (
-    <p className="loading" role="status">
-      Loading …
-    </p>
+    <label className="check">
+      {properties.label}
+      <select value={properties.value} onChange={(event) => properties.onChange(event.target.value)}>
+        {properties.options.map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+// A table of little data. The first cell of a row is its head.
+export function Table({ heads, rows }: { heads: ReactNode[]; rows: { key: string | number; cells: ReactNode[] }[] }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled by keyboard
+    <div className="scroll" tabIndex={0}>
+      <table className="table">
+        <thead>
+          <tr>
+            {heads.map((head, index) =>
+              head === "" ? (
+                <td key="" />
+              ) : (
+                <th key={index} scope="col">
+                  {head}
+                </th>
+              ),
+            )}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(({ key, cells }) => (
+            <tr key={key}>
+              {cells.map((cell, index) =>
+                index ? (
+                  <td key={index}>{cell}</td>
+                ) : (
+                  <th key={index} scope="row">
+                    {cell}
+                  </th>
+                ),
+              )}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+// Names with their values; those without a value are left out.
+export function Values({ values }: { values: [string, ReactNode][] }) {
+  return (
+    <dl className="values">
+      {values.map(
+        ([name, value]) =>
+          value && (
+            <Fragment key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </Fragment>
+          ),
+      )}
+    </dl>
   );
 }
 
@@ -98,13 +181,21 @@ export function Tabs({ name, tabs, selected }: { name: string; tabs: [string, st
 }
 
 // A modal dialog; Escape and the button close it. The form inside submits with Enter.
-export function Dialog(properties: {
+export function Dialog({
+  title,
+  submit = "OK",
+  dismiss,
+  disabled,
+  onClose,
+  onSubmit,
+  children,
+}: {
   title: string;
-  onClose: () => void;
-  onSubmit?: () => void;
   submit?: string;
   dismiss?: string;
   disabled?: boolean;
+  onClose: () => void;
+  onSubmit?: () => void;
   children: ReactNode;
 }) {
   const element = useRef<HTMLDialogElement>(null);
@@ -113,23 +204,20 @@ export function Dialog(properties: {
     // A body that scrolls would get the focus itself.
     element.current?.querySelector<HTMLElement>(".body :is(input, select, button)")?.focus();
   }, []);
+  const send = (event: FormEvent) => {
+    event.preventDefault();
+    onSubmit?.();
+  };
   return (
-    <dialog ref={element} aria-label={properties.title} onClose={properties.onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          properties.onSubmit?.();
-        }}
-      >
-        <h2>{properties.title}</h2>
-        <div className="body">{properties.children}</div>
+    <dialog ref={element} aria-label={title} onClose={onClose}>
+      <form onSubmit={send}>
+        <h2>{title}</h2>
+        <div className="body">{children}</div>
         <footer>
-          <button type="button" onClick={properties.onClose}>
-            {properties.dismiss ?? (properties.onSubmit ? "Cancel" : "Close")}
-          </button>
-          {properties.onSubmit && (
-            <button type="submit" className="primary" disabled={properties.disabled}>
-              {properties.submit ?? "OK"}
+          <Button onClick={onClose}>{dismiss ?? (onSubmit ? "Cancel" : "Close")}</Button>
+          {onSubmit && (
+            <button type="submit" className="primary" disabled={disabled}>
+              {submit}
             </button>
           )}
         </footer>
@@ -138,39 +226,27 @@ export function Dialog(properties: {
   );
 }
 
-interface Message {
-  id: number;
-  text: string;
-  fix: string;
-  level: "error" | "info";
-}
-
-const messages = createStore<Message[]>([]);
-let lastMessage = 0;
+const messages = createStore<{ id: number; error: unknown; level: "error" | "info" }[]>([]);
+const dismiss = (id: number) => messages.set((before) => before.filter((each) => each.id !== id));
 
 // Show a message at the edge of the page; an error stays until it is closed.
-export function show(message: unknown, level: Message["level"] = message instanceof Error ? "error" : "info"): void {
-  lastMessage += 1;
-  const id = lastMessage;
-  const text = message instanceof Error ? message.message : String(message);
-  const fix = message instanceof ServerError ? message.fix : "";
-  messages.set((before) => [...before.slice(-3), { id, text, fix, level }]);
+export function show(error: unknown, level: "error" | "info" = error instanceof Error ? "error" : "info"): void {
+  const id = Math.max(0, ...messages.get().map((each) => each.id)) + 1;
+  messages.set((before) => [...before.slice(-3), { id, error, level }]);
   if (level === "info") setTimeout(() => dismiss(id), 6000);
 }
-
-const dismiss = (id: number) => messages.set((before) => before.filter((each) => each.id !== id));
 
 export function Messages() {
   return (
     <div className="messages" role="status">
-      {useStore(messages).map(({ id, text, fix, level }) => (
+      {useStore(messages).map(({ id, error, level }) => (
         <div key={id} className={level}>
           <p>
-            <b>{text}</b> {fix}
+            <b>{error instanceof Error ? error.message : String(error)}</b> {error instanceof ServerError && error.fix}
           </p>
-          <button type="button" className="plain" aria-label="Close the message" onClick={() => dismiss(id)}>
+          <Button className="plain" aria-label="Close the message" onClick={() => dismiss(id)}>
             ×
-          </button>
+          </Button>
         </div>
       ))}
     </div>

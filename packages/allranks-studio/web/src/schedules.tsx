@@ -1,20 +1,10 @@
 // The schedules of a folder: when they fire next, and what became of their runs.
+import { Fragment } from "react";
 import type { Folder, Schedule } from "./api";
 import { when } from "./format";
-import { Empty, Loading, Problem, State, symbol } from "./parts";
+import { Empty, isStatus, Loading, Problem, State, symbol, Table, Values } from "./parts";
 import { view } from "./router";
 import { useServer } from "./server";
-
-const STATUSES = [
-  "NotStarted",
-  "Preparing",
-  "Running",
-  "Completed",
-  "Failed",
-  "Canceled",
-  "Interrupted",
-  "Skipped",
-] as const;
 
 export default function Schedules({ folder }: { folder: Folder }) {
   const { data, error } = useServer<Schedule[]>("/api/schedules", { folder: folder.id }, (event) => {
@@ -45,72 +35,49 @@ export default function Schedules({ folder }: { folder: Folder }) {
 }
 
 function One({ schedule }: { schedule: Schedule }) {
-  const [next, ...later] = schedule.next;
+  const { name, file, trigger, enabled, next, history } = schedule;
   return (
     <section>
       <h2>
-        {schedule.name} {!schedule.enabled && <span className="badge">disabled</span>}
+        {name} {!enabled && <span className="badge">disabled</span>}
       </h2>
-      <dl className="facts">
-        <div>
-          <dt>Trigger</dt>
-          <dd>{schedule.trigger}</dd>
-        </div>
-        <div>
-          <dt>Pipeline</dt>
-          <dd>
-            <a href={view(["designer"], { path: schedule.file.split(":")[0] })}>{schedule.file}</a>
-          </dd>
-        </div>
-        <div>
-          <dt>Next</dt>
-          <dd>{next === undefined ? "never" : when(next)}</dd>
-        </div>
-        {later.length > 0 && (
-          <div>
-            <dt>Then</dt>
-            <dd>{later.map(when).join(", ")}</dd>
-          </div>
-        )}
-      </dl>
-      {schedule.history.length > 0 && (
-        <details open={schedule.history.length < 6}>
+      <Values
+        values={[
+          ["Trigger", trigger],
+          [
+            "Pipeline",
+            <a key="" href={view(["designer"], { path: file.split(":")[0] })}>
+              {file}
+            </a>,
+          ],
+          ["Next", next.map(when).join(", ") || "never"],
+        ]}
+      />
+      {history.length > 0 && (
+        <details open={history.length < 6}>
           <summary>
             History{" "}
             <span aria-hidden="true">
-              {schedule.history.slice(0, 40).map(({ time, status }) => {
-                const known = STATUSES.find((each) => each === status);
-                return known ? (
-                  <span key={time} className={`state ${known}`} title={`${when(time)}: ${status}`}>
-                    {symbol(known)}{" "}
-                  </span>
-                ) : null;
-              })}
+              {history.slice(0, 40).map(({ time, status }) => (
+                <span key={time} className={`state ${status}`}>
+                  {isStatus(status) ? symbol(status) : "·"}{" "}
+                </span>
+              ))}
             </span>
           </summary>
-          <table className="table">
-            <thead>
-              <tr>
-                <th scope="col">Fired</th>
-                <th scope="col">State</th>
-                <th scope="col">Run</th>
-              </tr>
-            </thead>
-            <tbody>
-              {schedule.history.map(({ time, status, reason, run }) => {
-                const known = STATUSES.find((each) => each === status);
-                return (
-                  <tr key={time}>
-                    <th scope="row">{when(time)}</th>
-                    <td>
-                      {known ? <State status={known} /> : status} <span className="soft">{reason}</span>
-                    </td>
-                    <td>{run && <a href={view(["runs", run])}>{run}</a>}</td>
-                  </tr>
-                );
-              })}
-            </tbody>
-          </table>
+          <Table
+            heads={["Fired", "State", "Run"]}
+            rows={history.map(({ time, status, reason, run }) => ({
+              key: time,
+              cells: [
+                when(time),
+                <Fragment key="">
+                  {isStatus(status) ? <State status={status} /> : status} {reason}
+                </Fragment>,
+                run && <a href={view(["runs", run])}>{run}</a>,
+              ],
+            }))}
+          />
         </details>
       )}
     </section>

@@ -35,31 +35,21 @@ export function get<T>(path: string, query: Query = {}, signal: AbortSignal | nu
 
 // Send JSON and return the answer's. Raise ServerError.
 export function post<T>(path: string, body: object): Promise<T> {
-  return request<T>(path, {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(body),
-  });
+  const headers = { "Content-Type": "application/json" };
+  return request<T>(path, { method: "POST", headers, body: JSON.stringify(body) });
 }
 
 async function request<T>(url: string, options: RequestInit): Promise<T> {
-  let answer: Response;
-  try {
-    answer = await fetch(url, { ...options, credentials: "same-origin" });
-  } catch (error) {
+  const answer = await fetch(url, { ...options, credentials: "same-origin" }).catch((error) => {
     if (options.signal?.aborted) throw error;
     throw new ServerError(0, "The studio's server does not answer.", "Start it again: allranks studio");
-  }
+  });
   const body = await answer.json().catch(() => null);
   if (answer.ok) return body as T;
   if (answer.status === 401) unauthorised.set(true);
-  const problem = (body ?? {}) as Partial<Problem>;
-  throw new ServerError(
-    answer.status,
-    problem.message ?? `The server answered ${answer.status} ${answer.statusText}.`,
-    problem.fix ?? "",
-    body,
-  );
+  const { message, fix } = (body ?? {}) as Partial<Problem>;
+  const status = `The server answered ${answer.status} ${answer.statusText}.`;
+  throw new ServerError(answer.status, message ?? status, fix ?? "", body);
 }
 
 export interface Answer<T> {
@@ -76,11 +66,7 @@ export function useServer<T>(
   concerns: (event: Event) => boolean | number = () => false,
 ): Answer<T> {
   const url = path && address(path, query);
-  const [state, setState] = useState<{ url: string; data: T | null; error: ServerError | null }>({
-    url: "",
-    data: null,
-    error: null,
-  });
+  const [state, setState] = useState({ url: "", data: null as T | null, error: null as ServerError | null });
   const [version, setVersion] = useState(0);
   const latest = useRef(concerns);
   latest.current = concerns;
@@ -90,12 +76,9 @@ export function useServer<T>(
     const control = new AbortController();
     const settle = (data: T | null, error: ServerError | null) =>
       setState((before) => ({ url, data: data ?? (before.url === url ? before.data : null), error }));
-    request<T>(url, { signal: control.signal }).then(
-      (data) => settle(data, null),
-      (error) => {
-        if (!control.signal.aborted) settle(null, error as ServerError);
-      },
-    );
+    request<T>(url, { signal: control.signal })
+      .then((data) => settle(data, null))
+      .catch((error) => !control.signal.aborted && settle(null, error as ServerError));
     return () => control.abort();
   }, [url, version]);
   useEffect(() => {

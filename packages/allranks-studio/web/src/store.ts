@@ -25,28 +25,18 @@ export function createStore<T>(initial: T): Store<T> {
   };
 }
 
-export function useStore<T>(store: Store<T>): T {
-  return useSyncExternalStore(store.subscribe, store.get);
-}
+export const useStore = <T>(store: Store<T>): T => useSyncExternalStore(store.subscribe, store.get);
 
-// A store whose value survives a reload of the page, such as the columns of a table.
+// A store whose value survives a reload of the page, such as the columns of a table. Without storage, it does not.
 export function createSavedStore<T>(key: string, initial: T): Store<T> {
-  const store = createStore(read(key, initial));
+  const store = createStore(initial);
+  try {
+    store.set(JSON.parse(localStorage.getItem(key) ?? "") as T);
+  } catch {}
   store.subscribe(() => {
     try {
       localStorage.setItem(key, JSON.stringify(store.get()));
-    } catch {
-      // Without storage, the value lasts as long as the page.
-    }
+    } catch {}
   });
   return store;
-}
-
-function read<T>(key: string, initial: T): T {
-  try {
-    const text = localStorage.getItem(key);
-    return text === null ? initial : (JSON.parse(text) as T);
-  } catch {
-    return initial;
-  }
 }

@@ -1,81 +1,57 @@
 // What can be done with a run: cancel, resume, run again with other inputs.
 import { useState } from "react";
 import type { Folder, Run } from "../api";
-import { Dialog, isActive, Problem, show } from "../parts";
+import { Button, Dialog, isActive, Problem, show } from "../parts";
 import { navigate, view } from "../router";
 import { post } from "../server";
 
-type Asked = "" | "cancel" | "rerun";
+interface Properties {
+  folder: Folder;
+  run: Run;
+}
 
-export function Actions({ folder, run }: { folder: Folder; run: Run }) {
-  const [asked, setAsked] = useState<Asked>("");
+export function Actions({ folder, run }: Properties) {
+  const [asked, setAsked] = useState<"" | "cancel" | "rerun">("");
   const [isBusy, setIsBusy] = useState(false);
-  const canResume = run.status === "Failed" || run.status === "Canceled" || run.status === "Interrupted";
-  const resume = async () => {
+  const canResume = ["Failed", "Canceled", "Interrupted"].includes(run.status);
+  const send = async (action: "resume" | "cancel") => {
+    setAsked("");
     setIsBusy(true);
-    try {
-      await post("/api/runs/resume", { folder: folder.id, run: run.id });
-      show("The run continues.");
-    } catch (error) {
-      show(error);
-    } finally {
-      setIsBusy(false);
-    }
+    await post(`/api/runs/${action}`, { folder: folder.id, run: run.id }).catch(show);
+    setIsBusy(false);
   };
   if (folder.read_only) return null;
   return (
     <div className="actions">
       {isActive(run.status) && (
-        <button type="button" className="danger" onClick={() => setAsked("cancel")}>
+        <Button className="danger" disabled={isBusy} onClick={() => setAsked("cancel")}>
           Cancel the run
-        </button>
+        </Button>
       )}
       {canResume && (
-        <button type="button" className="primary" disabled={isBusy} onClick={resume}>
+        <Button className="primary" disabled={isBusy} onClick={() => void send("resume")}>
           Resume
-        </button>
+        </Button>
       )}
-      {run.source && (
-        <button type="button" onClick={() => setAsked("rerun")}>
-          Run again …
-        </button>
+      {run.source && <Button onClick={() => setAsked("rerun")}>Run again …</Button>}
+      {asked === "cancel" && (
+        <Dialog
+          title={`Cancel ${run.name}?`}
+          submit="Cancel the run"
+          dismiss="Keep it running"
+          onClose={() => setAsked("")}
+          onSubmit={() => void send("cancel")}
+        >
+          <p>Its steps are stopped. Steps that have completed can be used again: resume the run later.</p>
+        </Dialog>
       )}
-      {asked === "cancel" && <Cancel folder={folder} run={run} onClose={() => setAsked("")} />}
       {asked === "rerun" && <Rerun folder={folder} run={run} onClose={() => setAsked("")} />}
     </div>
   );
 }
 
-interface Properties {
-  folder: Folder;
-  run: Run;
-  onClose: () => void;
-}
-
-function Cancel({ folder, run, onClose }: Properties) {
-  const submit = async () => {
-    onClose();
-    try {
-      await post("/api/runs/cancel", { folder: folder.id, run: run.id });
-    } catch (error) {
-      show(error);
-    }
-  };
-  return (
-    <Dialog
-      title={`Cancel ${run.name}?`}
-      submit="Cancel the run"
-      dismiss="Keep it running"
-      onClose={onClose}
-      onSubmit={submit}
-    >
-      <p>Its steps are stopped. Steps that have completed can be used again: resume the run later.</p>
-    </Dialog>
-  );
-}
-
 // Inputs that are left as they are keep the value of this run.
-function Rerun({ folder, run, onClose }: Properties) {
+function Rerun({ folder, run, onClose }: Properties & { onClose: () => void }) {
   const [changed, setChanged] = useState<Record<string, string>>({});
   const [problem, setProblem] = useState<unknown>(null);
   const [isBusy, setIsBusy] = useState(false);
@@ -83,18 +59,16 @@ function Rerun({ folder, run, onClose }: Properties) {
     setIsBusy(true);
     setProblem(null);
     try {
-      const answer = await post<{ run: string }>("/api/runs/rerun", {
-        folder: folder.id,
-        run: run.id,
-        inputs: changed,
-      });
-      onClose();
-      navigate(view(["runs", answer.run]));
+      const body = { folder: folder.id, run: run.id, inputs: changed };
+      navigate(view(["runs", (await post<{ run: string }>("/api/runs/rerun", body)).run]));
     } catch (error) {
       setProblem(error);
-    } finally {
       setIsBusy(false);
     }
+  };
+  const change = (name: string, value: string) => {
+    const { [name]: _, ...others } = changed;
+    setChanged(value === run.inputs[name] ? others : { ...others, [name]: value });
   };
   return (
     <Dialog title={`Run ${run.name} again`} submit="Run" disabled={isBusy} onClose={onClose} onSubmit={submit}>
@@ -108,11 +82,7 @@ function Rerun({ folder, run, onClose }: Properties) {
           <input
             value={changed[name] ?? value}
             spellCheck={false}
-            autoComplete="off"
-            onChange={(event) => {
-              const { [name]: _, ...others } = changed;
-              setChanged(event.target.value === value ? others : { ...others, [name]: event.target.value });
-            }}
+            onChange={(event) => change(name, event.target.value)}
           />
         </label>
       ))}

@@ -2,7 +2,7 @@
 import type { ReactNode } from "react";
 import type { Folder, Run, Step } from "../api";
 import { duration, number } from "../format";
-import { State } from "../parts";
+import { State, Table, Values } from "../parts";
 import { view } from "../router";
 import { address } from "../server";
 
@@ -11,19 +11,11 @@ const MOST_RANKS = 100;
 export function RunDetails({ folder, run }: { folder: Folder; run: Run }) {
   return (
     <aside className="details" aria-label="The run">
-      <Values title="Inputs" values={run.inputs} folder={folder} />
-      <Values title="Outputs" values={run.outputs} folder={folder} />
-      {run.models.length > 0 && (
-        <Section title="Models">
-          <ul className="plain">
-            {run.models.map(({ name, version }) => (
-              <li key={`${name} ${version}`}>
-                {name} <span className="soft">version {version}</span>
-              </li>
-            ))}
-          </ul>
-        </Section>
-      )}
+      <Part title="Inputs">{pairs(run.inputs, folder)}</Part>
+      <Part title="Outputs">{pairs(run.outputs, folder)}</Part>
+      <Part title="Models">
+        {run.models.map(({ name, version }): [string, string] => [name, `version ${version}`])}
+      </Part>
       <Notes notes={run.notes} />
       {run.page && (
         <p>
@@ -37,138 +29,88 @@ export function RunDetails({ folder, run }: { folder: Folder; run: Run }) {
   );
 }
 
-interface StepProperties {
-  folder: Folder;
-  run: Run;
-  step: Step;
-  now: number;
-}
-
-export function StepDetails({ folder, run, step, now }: StepProperties) {
-  const to = (tab: string) => view(["runs", run.id, tab], { step: step.path });
-  const seconds = step.started === null ? null : (step.ended ?? now) - step.started;
-  const facts: Record<string, string> = {
-    Component: step.component,
-    Kind: step.kind === "command" ? "" : step.kind,
-    Layout: step.layout,
-    Duration: step.reused_from ? "" : duration(seconds),
-    Progress: step.progress,
-    Attempts: step.attempts > 1 ? String(step.attempts) : "",
-  };
+export function StepDetails({ folder, run, step, now }: { folder: Folder; run: Run; step: Step; now: number }) {
+  const to = (tab: string, rank?: number) => view(["runs", run.id, tab], { step: step.path, rank });
+  const { metrics, ranks, reused_from: earlier } = step;
+  const hasMetrics = Object.keys(metrics).length > 0;
+  const values: [string, ReactNode][] = [
+    ["Component", step.component],
+    ["Kind", step.kind === "command" ? "" : step.kind],
+    ["Layout", step.layout],
+    ["Duration", earlier || step.started === null ? "" : duration((step.ended ?? now) - step.started)],
+    ["Progress", step.progress],
+    ["Attempts", step.attempts > 1 && step.attempts],
+    ["Reused from", earlier && <a href={view(["runs", earlier])}>{earlier}</a>],
+  ];
   return (
     <aside className="details" aria-label={`Step ${step.path}`}>
       <h2>
         {step.path} <State status={step.status} />
       </h2>
-      <dl className="values">
-        {Object.entries(facts).map(([name, value]) => value && <Pair key={name} name={name} value={value} />)}
-        {step.reused_from && (
-          <Pair name="Reused from" value={<a href={view(["runs", step.reused_from])}>{step.reused_from}</a>} />
-        )}
-      </dl>
-      {step.ranks.length > 0 && (
+      <Values values={values} />
+      {ranks.length > 0 && (
         <p className="links">
           <a href={to("logs")}>Logs</a>
-          {Object.keys(step.metrics).length > 0 && <a href={to("curves")}>Curves</a>}
+          {hasMetrics && <a href={to("curves")}>Curves</a>}
           <a href={to("resources")}>Resources</a>
         </p>
       )}
-      {Object.keys(step.metrics).length > 0 && (
-        <Section title="Last metrics">
-          <dl className="values">
-            {Object.entries(step.metrics).map(([name, value]) => (
-              <Pair key={name} name={name} value={number(value)} />
-            ))}
-          </dl>
-        </Section>
+      <Part title="Last metrics">
+        {Object.entries(metrics).map(([name, value]): [string, string] => [name, number(value)])}
+      </Part>
+      {ranks.length > 1 && (
+        <section>
+          <h2 className="small">Ranks</h2>
+          <Table
+            heads={["Rank", "State", "Instance", "End"]}
+            rows={ranks.slice(0, MOST_RANKS).map(({ rank, status, instance, host, exit }) => ({
+              key: rank,
+              cells: [
+                <a key="" href={to("logs", rank)}>
+                  {rank}
+                </a>,
+                <State key="" status={status} short />,
+                `${instance} ${host}`,
+                exit,
+              ],
+            }))}
+          />
+          {ranks.length > MOST_RANKS && <p className="soft">and {ranks.length - MOST_RANKS} more</p>}
+        </section>
       )}
-      {step.ranks.length > 1 && <Ranks run={run} step={step} />}
-      <Values title="Inputs" values={step.inputs} folder={folder} />
-      <Values
-        title="Outputs"
-        values={Object.fromEntries(step.outputs.map(({ name, value }) => [name, value]))}
-        folder={folder}
-      />
+      <Part title="Inputs">{pairs(step.inputs, folder)}</Part>
+      <Part title="Outputs">
+        {pairs(Object.fromEntries(step.outputs.map(({ name, value }) => [name, value])), folder)}
+      </Part>
       <Notes notes={step.notes} />
     </aside>
   );
 }
 
-function Ranks({ run, step }: { run: Run; step: Step }) {
-  return (
-    <Section title="Ranks">
-      <table className="table">
-        <thead>
-          <tr>
-            <th scope="col">Rank</th>
-            <th scope="col">State</th>
-            <th scope="col">Instance</th>
-            <th scope="col">End</th>
-          </tr>
-        </thead>
-        <tbody>
-          {step.ranks.slice(0, MOST_RANKS).map((rank) => (
-            <tr key={rank.rank}>
-              <th scope="row">
-                <a href={view(["runs", run.id, "logs"], { step: step.path, rank: rank.rank })}>{rank.rank}</a>
-              </th>
-              <td>
-                <State status={rank.status} short />
-              </td>
-              <td>
-                {rank.instance} <span className="soft">{rank.host}</span>
-              </td>
-              <td>{rank.exit}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {step.ranks.length > MOST_RANKS && <p className="soft">and {step.ranks.length - MOST_RANKS} more</p>}
-    </Section>
-  );
-}
+// Paths in the folder are shown relative to it.
+const pairs = (values: Record<string, string>, folder: Folder) =>
+  Object.entries(values).map(([name, value]): [string, string] => [name, value.replace(`${folder.path}/`, "")]);
 
-function Section({ title, children }: { title: string; children: ReactNode }) {
+function Part({ title, children }: { title: string; children: [string, string][] }) {
+  if (!children.length) return null;
   return (
     <section>
       <h2 className="small">{title}</h2>
-      {children}
+      <Values values={children} />
     </section>
-  );
-}
-
-function Pair({ name, value }: { name: string; value: ReactNode }) {
-  return (
-    <>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </>
-  );
-}
-
-// Paths in the folder are shown relative to it.
-function Values({ title, values, folder }: { title: string; values: Record<string, string>; folder: Folder }) {
-  if (!Object.keys(values).length) return null;
-  return (
-    <Section title={title}>
-      <dl className="values">
-        {Object.entries(values).map(([name, value]) => (
-          <Pair key={name} name={name} value={value.replace(`${folder.path}/`, "")} />
-        ))}
-      </dl>
-    </Section>
   );
 }
 
 function Notes({ notes }: { notes: string[] }) {
   if (!notes.length) return null;
   return (
-    <Section title="Notes">
+    <section>
+      <h2 className="small">Notes</h2>
       <ul>
         {[...new Set(notes)].map((note) => (
           <li key={note}>{note}</li>
         ))}
       </ul>
-    </Section>
+    </section>
   );
 }

@@ -1,14 +1,12 @@
 // biome-ignore-all lint/a11y/useSemanticElements: SVG has no groups with names and no buttons
 // The graphs of a run. Nodes that contain others have theirs below, folded.
-import { useState } from "react";
+import { type KeyboardEvent, useState } from "react";
 import type { Run, Step } from "../api";
 import { count, duration, number } from "../format";
-import { isActive, label, State, symbol } from "../parts";
+import { Button, isActive, label, State, symbol } from "../parts";
 
 const [WIDTH, HEIGHT] = [200, 64]; // the server's positions are for these boxes
 const MOST_DRAWN = 200;
-
-type Places = Map<string, [number, number]>; // the upper left corners of boxes
 
 interface Properties {
   run: Run;
@@ -31,17 +29,12 @@ export function Graph(properties: Properties) {
 }
 
 function Scope({ parent, ...properties }: Properties & { parent: string }) {
-  const { run } = properties;
-  const steps = run.steps.filter((step) => step.parent === parent);
-  const isLoop = steps.every(({ name }) => name.endsWith("]"));
-  const groups = steps.filter(({ path }) => run.steps.some((step) => step.parent === path));
+  const steps = properties.run.steps.filter((step) => step.parent === parent);
+  const isList = steps.length > MOST_DRAWN || steps.every(({ name }) => name.endsWith("]"));
+  const groups = steps.filter(({ path }) => properties.run.steps.some((step) => step.parent === path));
   return (
     <>
-      {isLoop || steps.length > MOST_DRAWN ? (
-        <List {...properties} steps={steps} />
-      ) : (
-        <Picture {...properties} parent={parent} steps={steps} />
-      )}
+      {isList ? <List {...properties} steps={steps} /> : <Picture {...properties} parent={parent} steps={steps} />}
       {groups.map((step) => (
         <Group key={step.path} {...properties} step={step} />
       ))}
@@ -66,105 +59,110 @@ function Picture({ run, now, selected, onSelect, parent, steps }: Properties & {
   const edges = run.edges.filter(({ from, to }) => places.has(from) && places.has(to));
   const width = Math.max(...[...places.values()].map(([x]) => x)) + WIDTH + 8;
   const height = Math.max(...[...places.values()].map(([, y]) => y)) + HEIGHT + 8;
+  const isSkipped = (path: string) => steps.some((step) => step.path === path && step.status === "Skipped");
+  const name = `Steps of ${parent || run.name}`;
   return (
     <div className="picture">
-      <svg
-        width={width}
-        height={height}
-        viewBox={`-2 -2 ${width} ${height}`}
-        role="group"
-        aria-label={`Steps of ${parent || run.name}`}
-      >
-        {edges.map(({ from, to, label: text }) => {
+      <svg width={width} height={height} viewBox={`-2 -2 ${width} ${height}`} role="group" aria-label={name}>
+        {edges.map(({ from, to, label: branch }) => {
           const [x, y] = places.get(to) ?? [0, 0];
-          const isLeft = run.steps.find(({ path }) => path === to)?.status === "Skipped";
           return (
-            <g key={`${from}\n${to}`} className={text && isLeft ? "edge untaken" : "edge"}>
+            <g key={`${from}\n${to}`} className={branch && isSkipped(to) ? "edge untaken" : "edge"}>
               <path d={pathOf(from, to, places)} markerEnd="url(#arrow)" />
-              {text && (
-                <text x={x - 10} y={y + HEIGHT / 2 - 6} textAnchor="end">
-                  {text}
-                </text>
-              )}
+              <text x={x - 10} y={y + HEIGHT / 2 - 6} textAnchor="end">
+                {branch}
+              </text>
             </g>
           );
         })}
-        {steps.map((step) => {
-          const [x, y] = places.get(step.path) ?? [0, 0];
-          const [metric] = Object.entries(step.metrics);
-          const isGroup = run.steps.some(({ parent }) => parent === step.path);
-          return (
-            <g
-              key={step.path}
-              role="button"
-              tabIndex={0}
-              aria-pressed={step.path === selected}
-              className={`node ${step.status}${step.reused_from ? " reused" : ""}`}
-              transform={`translate(${x} ${y})`}
-              onClick={() => onSelect(step.path)}
-              onKeyDown={(event) => {
-                if (event.key !== "Enter" && event.key !== " ") return;
-                event.preventDefault();
-                onSelect(step.path);
-              }}
-            >
-              {isGroup && <rect className="box" x="4" y="4" width={WIDTH} height={HEIGHT} rx="6" />}
-              <rect
-                className="box cover"
-                width={WIDTH}
-                height={HEIGHT}
-                rx={step.kind === "condition" ? HEIGHT / 2 : 6}
-              />
-              <rect className="box" width={WIDTH} height={HEIGHT} rx={step.kind === "condition" ? HEIGHT / 2 : 6} />
-              <text className="symbol" x="12" y="22">
-                {symbol(step.status)}
-              </text>
-              <text className="name" x="28" y="22">
-                {shorten(step.name, 21)}
-              </text>
-              <text className="what" x="28" y="38">
-                {shorten(about(step, now), 28)}
-              </text>
-              {metric && (
-                <text className="what" x="28" y="54">
-                  {shorten(metric[0], 18)} {number(metric[1])}
-                </text>
-              )}
-              <title>{`${step.path}: ${label(step.status)}, ${about(step, now)}`}</title>
-            </g>
-          );
-        })}
+        {steps.map((step) => (
+          <Box
+            key={step.path}
+            step={step}
+            now={now}
+            place={places.get(step.path) ?? [0, 0]}
+            isGroup={run.steps.some((each) => each.parent === step.path)}
+            isSelected={step.path === selected}
+            onSelect={() => onSelect(step.path)}
+          />
+        ))}
       </svg>
     </div>
   );
 }
+
+function Box(properties: {
+  step: Step;
+  now: number;
+  place: [number, number];
+  isGroup: boolean;
+  isSelected: boolean;
+  onSelect: () => void;
+}) {
+  const { step, now, place, onSelect } = properties;
+  const [metric] = Object.entries(step.metrics);
+  const box = { width: WIDTH, height: HEIGHT, rx: step.kind === "condition" ? HEIGHT / 2 : 6 };
+  const press = (event: KeyboardEvent) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    onSelect();
+  };
+  return (
+    <g
+      role="button"
+      tabIndex={0}
+      aria-pressed={properties.isSelected}
+      className={`node ${step.status}${step.reused_from ? " reused" : ""}`}
+      transform={`translate(${place.join(" ")})`}
+      onClick={onSelect}
+      onKeyDown={press}
+    >
+      {properties.isGroup && <rect className="box" x="4" y="4" {...box} />}
+      <rect className="box cover" {...box} />
+      <rect className="box" {...box} />
+      <text className="symbol" x="12" y="22">
+        {symbol(step.status)}
+      </text>
+      <text className="name" x="28" y="22">
+        {shorten(step.name, 21)}
+      </text>
+      <text className="what" x="28" y="38">
+        {shorten(about(step, now), 27)}
+      </text>
+      <text className="what" x="28" y="54">
+        {metric && `${shorten(metric[0], 18)} ${number(metric[1])}`}
+      </text>
+      <title>{`${step.path}: ${label(step.status)}, ${about(step, now)}`}</title>
+    </g>
+  );
+}
+
+type Places = Map<string, [number, number]>; // the upper left corners of boxes
 
 // Return a curve from the right side of a box to the left side of another, which passes between the boxes on its way.
 function pathOf(from: string, to: string, places: Places): string {
   const [startX, startY] = places.get(from) ?? [0, 0];
   const [endX, endY] = places.get(to) ?? [0, 0];
   let [x, y] = [startX + WIDTH, startY + HEIGHT / 2];
-  const [lastX, lastY] = [endX - 1, endY + HEIGHT / 2];
   const path = [`M${x} ${y}`];
   const curve = (toX: number, toY: number) => {
     const middle = (x + toX) / 2;
     path.push(`C${middle} ${y} ${middle} ${toY} ${toX} ${toY}`);
     [x, y] = [toX, toY];
   };
-  const between = [...new Set([...places.values()].map(([left]) => left))].filter(
-    (left) => left >= startX + WIDTH && left + WIDTH <= endX,
-  );
+  const boxes = [...places.values()];
+  const between = [...new Set(boxes.map(([left]) => left))].filter((left) => left >= x && left + WIDTH <= endX);
   for (const left of between.sort((one, other) => one - other)) {
-    const column = [...places.values()].filter((place) => place[0] === left).map(([, top]) => top);
-    const straight = startY + HEIGHT / 2 + ((lastY - startY - HEIGHT / 2) * (left - startX)) / (endX - startX);
+    const column = boxes.filter((place) => place[0] === left).map(([, top]) => top);
+    const straight = startY + HEIGHT / 2 + ((endY - startY) * (left - startX)) / (endX - startX);
     const isFree = (at: number) => column.every((top) => at < top - 6 || at > top + HEIGHT + 6);
     const gaps = [straight, ...column.flatMap((top) => [top - 10, top + HEIGHT + 10])].filter(isFree);
-    const nearest = gaps.sort((one, other) => Math.abs(one - straight) - Math.abs(other - straight))[0] ?? straight;
-    curve(left, nearest);
-    path.push(`L${left + WIDTH} ${nearest}`);
+    const distance = (at: number) => Math.abs(at - straight);
+    curve(left, gaps.sort((one, other) => distance(one) - distance(other))[0] ?? straight);
     x = left + WIDTH;
+    path.push(`L${x} ${y}`);
   }
-  curve(lastX, lastY);
+  curve(endX - 1, endY + HEIGHT / 2);
   return path.join("");
 }
 
@@ -172,38 +170,31 @@ function pathOf(from: string, to: string, places: Places): string {
 function List({ now, selected, onSelect, steps }: Properties & { steps: Step[] }) {
   return (
     <ul className="cells">
-      {steps.map((step) => {
-        const [metric] = Object.entries(step.metrics);
-        return (
-          <li key={step.path}>
-            <button
-              type="button"
-              className={step.status}
-              aria-pressed={step.path === selected}
-              title={`${step.path}: ${label(step.status)}, ${about(step, now)}`}
-              onClick={() => onSelect(step.path)}
-            >
-              <span className="state" aria-hidden="true">
-                {symbol(step.status)}
-              </span>
-              <span className="hidden">{label(step.status)}</span> {step.name}
-              {metric && (
-                <small>
-                  {metric[0]} {number(metric[1])}
-                </small>
-              )}
-            </button>
-          </li>
-        );
-      })}
+      {steps.map((step) => (
+        <li key={step.path}>
+          <Button
+            className={step.status}
+            aria-pressed={step.path === selected}
+            title={about(step, now)}
+            onClick={() => onSelect(step.path)}
+          >
+            <State status={step.status} short /> {step.name}{" "}
+            <small>
+              {Object.entries(step.metrics)
+                .slice(0, 1)
+                .map(([name, value]) => `${name} ${number(value)}`)}
+            </small>
+          </Button>
+        </li>
+      ))}
     </ul>
   );
 }
 
 // What a node's second line says.
-export function about(step: Step, now: number): string {
-  const seconds =
-    step.started === null ? null : (step.ended ?? (isActive(step.status) ? now : step.started)) - step.started;
+function about(step: Step, now: number): string {
+  const end = step.ended ?? (isActive(step.status) ? now : step.started);
+  const seconds = step.started === null || end === null ? null : end - step.started;
   const parts = [step.layout, step.reused_from ? "reused" : duration(seconds)];
   if (step.progress && isActive(step.status)) parts.push(step.progress);
   if (step.attempts > 1) parts.push(count(step.attempts, "attempt"));

@@ -1,9 +1,18 @@
 // The text of a log of any size. Some parts around what is in sight are held; others are read when they are scrolled to.
-import { type KeyboardEvent, memo, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+import {
+  type KeyboardEvent,
+  memo,
+  type RefObject,
+  useCallback,
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from "react";
 import type { LogPart } from "../api";
 import { useEvents } from "../events";
 import { bytes } from "../format";
-import { harmless, Problem } from "../parts";
+import { Button, harmless, Problem } from "../parts";
 import { get } from "../server";
 
 const BYTES = 96 * 1024; // of a part
@@ -19,172 +28,135 @@ interface Properties {
 
 interface Held {
   parts: LogPart[]; // adjacent
-  size: number; // of the log
+  size: number; // of the log, as far as it is known
 }
 
+const elementsOf = (log: RefObject<HTMLElement | null>) => [
+  ...(log.current?.querySelectorAll<HTMLElement>("[data-part]") ?? []),
+];
+
 export function LogText({ source, offset, find, isWrapped }: Properties) {
-  const [held, setHeld] = useState<Held | null>(null);
+  const [held, setHeld] = useState<Held>({ parts: [], size: 0 });
   const [error, setError] = useState<unknown>(null);
   const [place, setPlace] = useState(0);
   const [isFollowing, setIsFollowing] = useState(offset === null);
-  const element = useRef<HTMLDivElement>(null);
-  const state = useRef({ held, isFollowing, request: 0, isBusy: false, missed: false, target: null as number | null });
+  const element = useRef<HTMLElement>(null);
+  const now = useRef({ held, isFollowing, request: 0, isBusy: false, target: null as number | null });
   const anchor = useRef<{ part: number; top: number } | null>(null);
   const { folder, run, step, rank } = source;
 
-  const update = useCallback((next: Held) => {
-    const scroller = element.current;
+  const change = useCallback((next: Held) => {
     // The line in sight stays where it is, whatever is added or removed above it.
-    const parts = [...(scroller?.querySelectorAll<HTMLElement>("[data-part]") ?? [])];
-    const visible = parts.find(
-      (each) =>
-        each.offsetTop + each.offsetHeight > (scroller?.scrollTop ?? 0) &&
-        next.parts.some((part) => String(part.offset) === each.dataset.part),
-    );
-    anchor.current =
-      visible && scroller ? { part: Number(visible.dataset.part), top: visible.offsetTop - scroller.scrollTop } : null;
-    state.current.held = next;
+    const top = element.current?.scrollTop ?? 0;
+    const isKept = (each: HTMLElement) => next.parts.some((part) => String(part.offset) === each.dataset.part);
+    const kept = elementsOf(element).find((each) => each.offsetTop + each.offsetHeight > top && isKept(each));
+    anchor.current = kept ? { part: Number(kept.dataset.part), top: kept.offsetTop - top } : null;
+    now.current.held = next;
     setHeld(next);
   }, []);
 
+  // Read a window and use it, unless another one has been asked for meanwhile.
   const read = useCallback(
-    (from: number, length: number) =>
-      get<LogPart>("/api/log", { folder, run, step, rank, offset: from, bytes: length }),
-    [folder, run, step, rank],
+    async (from: number, length: number, use: (part: LogPart) => LogPart[]) => {
+      now.current.request += 1;
+      const { request } = now.current;
+      now.current.isBusy = true;
+      const query = { folder, run, step, rank, offset: from, bytes: length };
+      const part = await get<LogPart>("/api/log", query).catch((problem: Error) => problem);
+      if (request !== now.current.request) return;
+      now.current.isBusy = false;
+      setError(part instanceof Error ? part : null);
+      if (part instanceof Error) return;
+      const before = now.current.held;
+      const parts = use(part);
+      // Nothing is new if the last line has no end yet.
+      if (parts !== before.parts || part.size > before.size) change({ parts, size: part.size });
+    },
+    [folder, run, step, rank, change],
   );
 
   // Show the log from an offset; a negative one counts from the end.
   const jump = useCallback(
-    async (to: number, isTarget: boolean) => {
-      const request = ++state.current.request;
-      state.current.isBusy = true;
-      try {
-        const part = await read(to, BYTES);
-        if (request !== state.current.request) return;
-        state.current.target = isTarget ? part.offset : null;
-        setError(null);
-        update({ parts: [part], size: part.size });
-      } catch (problem) {
-        if (request === state.current.request) setError(problem);
-      } finally {
-        if (request === state.current.request) state.current.isBusy = false;
-      }
+    (to: number, isTarget = false) => {
+      now.current.isFollowing = to < 0;
+      return read(to, BYTES, (part) => {
+        now.current.target = isTarget ? part.offset : null;
+        return [part];
+      });
     },
-    [read, update],
+    [read],
   );
 
   const extend = useCallback(
-    async (direction: "before" | "after") => {
-      const { held: before, isBusy } = state.current;
-      const [first, last] = [before?.parts[0], before?.parts.at(-1)];
-      if (!before || !first || !last) return;
-      if (isBusy) {
-        state.current.missed ||= direction === "after";
-        return;
-      }
-      const request = ++state.current.request;
-      state.current.isBusy = true;
-      try {
-        const from = direction === "after" ? last.end : Math.max(0, first.offset - BYTES);
-        const part = await read(from, direction === "after" ? BYTES : first.offset - from);
-        if (request !== state.current.request) return;
-        if (part.size < last.end) {
-          state.current.isBusy = false;
-          return jump(-BYTES, false); // the log was written anew
-        }
-        const grown = part.end > part.offset ? joined(before.parts, part, direction) : before.parts;
-        if (grown !== before.parts || part.size !== before.size) update({ parts: grown, size: part.size });
-      } catch (problem) {
-        if (request === state.current.request) setError(problem);
-      } finally {
-        if (request === state.current.request) state.current.isBusy = false;
-      }
-      if (state.current.missed) {
-        state.current.missed = false;
-        await extend("after");
-      }
+    (direction: "before" | "after") => {
+      const { parts } = now.current.held;
+      const [first, last] = [parts[0], parts.at(-1)];
+      if (!first || !last || now.current.isBusy) return;
+      const from = direction === "after" ? last.end : Math.max(0, first.offset - BYTES);
+      void read(from, direction === "after" ? BYTES : first.offset - from, (part) =>
+        part.end === part.offset ? parts : joined(parts, part, direction),
+      );
     },
-    [read, update, jump],
+    [read],
   );
 
+  // Find out what is in sight, and read what is next to it.
   const look = useCallback(() => {
+    const { parts, size } = now.current.held;
+    const [first, last] = [parts[0], parts.at(-1)];
     const scroller = element.current;
-    const now = state.current.held;
-    const [first, last] = [now?.parts[0], now?.parts.at(-1)];
-    if (!scroller || !now || !first || !last) return;
+    if (!scroller || !first || !last) return;
     const { scrollTop, scrollHeight, clientHeight } = scroller;
     const below = scrollHeight - scrollTop - clientHeight;
-    const isAtEnd = below < 24 && last.end >= now.size;
-    state.current.isFollowing = isAtEnd;
-    setIsFollowing(isAtEnd);
-    const visible = [...scroller.querySelectorAll<HTMLElement>("[data-part]")].findLast(
-      (each) => each.offsetTop <= scrollTop + 1,
-    );
-    const part = now.parts.find((each) => String(each.offset) === visible?.dataset.part) ?? first;
-    const share = visible?.offsetHeight ? (scrollTop - visible.offsetTop) / visible.offsetHeight : 0;
-    setPlace(isAtEnd ? now.size : Math.round(part.offset + Math.max(0, share) * (part.end - part.offset)));
-    if (scrollTop < NEAR && first.offset > 0) void extend("before");
-    else if (below < NEAR && last.end < now.size) void extend("after");
+    now.current.isFollowing = below < 24 && (last.end >= size || now.current.isFollowing);
+    setIsFollowing(now.current.isFollowing);
+    const visible = elementsOf(element).findLast((each) => each.offsetTop <= scrollTop + 1);
+    const part = parts.find((each) => String(each.offset) === visible?.dataset.part) ?? first;
+    const share = visible?.offsetHeight ? Math.max(0, scrollTop - visible.offsetTop) / visible.offsetHeight : 0;
+    setPlace(now.current.isFollowing ? size : Math.round(part.offset + share * (part.end - part.offset)));
+    if (scrollTop < NEAR && first.offset > 0) extend("before");
+    else if (below < NEAR && last.end < size) extend("after");
   }, [extend]);
 
-  useEffect(() => {
-    if (offset === null) {
-      state.current.isFollowing = true;
-      void jump(-BYTES, false);
-    } else {
-      state.current.isFollowing = false;
-      void jump(offset, true);
-    }
-  }, [offset, jump]);
+  useEffect(() => void jump(offset ?? -BYTES, offset !== null), [offset, jump]);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: after each change of the text
   useLayoutEffect(() => {
     const scroller = element.current;
     if (!scroller) return;
-    const part = (name: number) => scroller.querySelector<HTMLElement>(`[data-part="${name}"]`);
-    const { target } = state.current;
-    const shown = target === null ? null : part(target);
-    const kept = anchor.current ? part(anchor.current.part) : null;
-    if (shown) {
-      scroller.scrollTop = shown.offsetTop - scroller.clientHeight / 3;
-      if (shown.offsetTop > scroller.clientHeight / 3 || held?.parts[0]?.offset === 0) state.current.target = null;
-    } else if (state.current.isFollowing) scroller.scrollTop = scroller.scrollHeight;
+    const target = elementsOf(element).find((each) => each.dataset.part === String(now.current.target));
+    const kept = elementsOf(element).find((each) => each.dataset.part === String(anchor.current?.part));
+    if (target) {
+      scroller.scrollTop = target.offsetTop - scroller.clientHeight / 3;
+      const isSettled = target.offsetTop > scroller.clientHeight / 3 || held.parts[0]?.offset === 0;
+      if (isSettled) now.current.target = null;
+    } else if (now.current.isFollowing) scroller.scrollTop = scroller.scrollHeight;
     else if (kept && anchor.current) scroller.scrollTop = kept.offsetTop - anchor.current.top;
     look();
   }, [held, isWrapped, look]);
 
   useEvents((event) => {
-    if (!("run" in event) || event.run !== run || !("rank" in event) || event.rank !== rank || event.step !== step)
-      return;
-    const now = state.current.held;
-    const isComplete = now !== null && (now.parts.at(-1)?.end ?? 0) >= now.size;
-    if (event.kind === "log" && now && !isComplete && !state.current.isFollowing) update({ ...now, size: event.size });
-    else void extend("after");
+    const isOwn = "rank" in event && event.run === run && event.step === step && event.rank === rank;
+    if (!isOwn) return;
+    if (event.kind === "rank")
+      extend("after"); // its last line is complete
+    else if (event.size < now.current.held.size)
+      void jump(-BYTES); // another attempt writes the log anew
+    else change({ ...now.current.held, size: event.size });
   });
 
-  const press = (event: KeyboardEvent) => {
-    if (event.key === "Home") void start();
-    else if (event.key === "End") void follow();
-    else return;
-    event.preventDefault();
-  };
-  const start = async () => {
-    state.current.isFollowing = false;
-    await jump(0, false);
-    if (element.current) element.current.scrollTop = 0;
-  };
-  const follow = () => {
-    state.current.isFollowing = true;
-    return jump(-BYTES, false);
-  };
+  const start = () => jump(0).then(() => element.current?.scrollTo({ top: 0 }));
   const slide = (to: number) => {
-    state.current.isFollowing = false;
     setPlace(to);
-    void jump(to, false).then(() => element.current?.scrollTo({ top: 0 }));
+    void jump(to).then(() => element.current?.scrollTo({ top: 0 }));
   };
-
-  const size = held?.size ?? 0;
-  const isPartial = held !== null && ((held.parts[0]?.offset ?? 0) > 0 || (held.parts.at(-1)?.end ?? 0) < size);
+  const press = (event: KeyboardEvent) => {
+    if (event.key !== "Home" && event.key !== "End") return;
+    event.preventDefault();
+    void (event.key === "Home" ? start() : jump(-BYTES));
+  };
+  const { parts, size } = held;
+  const isPartial = (parts[0]?.offset ?? 0) > 0 || (parts.at(-1)?.end ?? size) < size;
   return (
     <div className="log">
       {error !== null && <Problem error={error} />}
@@ -197,28 +169,27 @@ export function LogText({ source, offset, find, isWrapped }: Properties) {
         onScroll={look}
         onKeyDown={press}
       >
-        {held?.parts.map((part) => (
+        {parts.map((part) => (
           <Part key={part.offset} part={part} find={find} isTarget={part.offset === offset} />
         ))}
-        {held && size === 0 && <p className="soft">Nothing has been written.</p>}
+        {parts.length > 0 && size === 0 && <p className="soft">Nothing has been written.</p>}
       </section>
       <div className="position">
-        <button type="button" className="plain" onClick={() => void start()}>
+        <Button className="plain" onClick={() => void start()}>
           Start
-        </button>
+        </Button>
         <input
           type="range"
           aria-label="Position in the log"
           aria-valuetext={`${bytes(place)} of ${bytes(size)}`}
-          min="0"
           max={Math.max(size, 1)}
           value={place}
           hidden={!isPartial}
           onChange={(event) => slide(Number(event.target.value))}
         />
-        <button type="button" className="plain" aria-pressed={isFollowing} onClick={() => void follow()}>
+        <Button className="plain" aria-pressed={isFollowing} onClick={() => void jump(-BYTES)}>
           End
-        </button>
+        </Button>
         <span className="space" />
         <span className="soft">{isPartial && !isFollowing ? `${bytes(place)} of ${bytes(size)}` : bytes(size)}</span>
       </div>

@@ -1,8 +1,8 @@
 // The log of any rank of any step, and a search over all of them.
-import { useEffect, useState } from "react";
+import { type FormEvent, useEffect, useState } from "react";
 import type { Folder, Hit, Hits, Run } from "../api";
 import { bytes, count } from "../format";
-import { Empty, harmless, Problem } from "../parts";
+import { Button, Empty, harmless, Problem, Select } from "../parts";
 import { setQuery, useAddress } from "../router";
 import { useServer } from "../server";
 import { createSavedStore, useStore } from "../store";
@@ -13,112 +13,94 @@ const wrapping = createSavedStore("studio.logs.wrap", true);
 export function Logs({ folder, run }: { folder: Folder; run: Run }) {
   const { query } = useAddress();
   const isWrapped = useStore(wrapping);
-  const text = query.get("find") ?? "";
-  const [typed, setTyped] = useState(text);
-  useEffect(() => setTyped(text), [text]);
-  const search = useServer<Hits>(text ? "/api/log/search" : "", { folder: folder.id, run: run.id, query: text });
+  const find = query.get("find") ?? "";
+  const [typed, setTyped] = useState(find);
+  useEffect(() => setTyped(find), [find]);
+  const search = useServer<Hits>(find && "/api/log/search", { folder: folder.id, run: run.id, query: find });
   const steps = run.steps.filter(({ ranks }) => ranks.length);
-  const step = steps.find(({ path }) => path === query.get("step")) ?? mostTelling(run);
-  const rank =
-    step?.ranks.find((each) => String(each.rank) === query.get("rank")) ??
-    step?.ranks.find((each) => step.path === run.verdict?.step && each.rank === run.verdict.rank) ??
-    step?.ranks[0];
+  // Without a choice: the step and the rank that failed, the step that is running, or the last one.
+  const step =
+    steps.find(({ path }) => path === query.get("step")) ??
+    steps.find(({ path }) => path === run.verdict?.step) ??
+    steps.find(({ status }) => status === "Running") ??
+    steps.findLast(({ started }) => started !== null);
+  const failed = step?.path === run.verdict?.step ? run.verdict?.rank : null;
+  const rank = step?.ranks.find((each) => each.rank === Number(query.get("rank") ?? failed ?? 0)) ?? step?.ranks[0];
   if (!step || !rank) return <Empty title="No step has started yet" />;
-  const jump = (hit: Hit) => setQuery({ step: hit.step, rank: String(hit.rank), offset: String(hit.offset) });
+
   const offset = query.get("offset");
-  const isHit = (hit: Hit) => hit.step === step.path && hit.rank === rank.rank && String(hit.offset) === offset;
   const hits = search.data?.hits ?? [];
-  const move = (by: number) => {
-    const hit = hits[Math.max(0, Math.min(hits.length - 1, hits.findIndex(isHit) + by))];
-    if (hit) jump(hit);
+  const place = hits.findIndex(
+    (hit) => hit.step === step.path && hit.rank === rank.rank && String(hit.offset) === offset,
+  );
+  const jump = (hit: Hit | undefined) =>
+    hit && setQuery({ step: hit.step, rank: String(hit.rank), offset: String(hit.offset) });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (typed === find) jump(hits[place + 1]);
+    else setQuery({ find: typed });
+  };
+  const type = (text: string) => {
+    setTyped(text);
+    if (!text) setQuery({ find: undefined });
   };
   return (
     <div className="logs">
       <div className="bar plain">
-        <label className="check">
-          Step
-          <select
-            value={step.path}
-            onChange={(event) => setQuery({ step: event.target.value, rank: undefined, offset: undefined })}
-          >
-            {steps.map(({ path }) => (
-              <option key={path}>{path}</option>
-            ))}
-          </select>
-        </label>
-        <label className="check">
-          Rank
-          <select
-            value={rank.rank}
-            onChange={(event) => setQuery({ step: step.path, rank: event.target.value, offset: undefined })}
-          >
-            {step.ranks.map((each) => (
-              <option key={each.rank} value={each.rank}>
-                {each.rank} · instance {each.instance} · {bytes(each.bytes)} {each.exit}
-              </option>
-            ))}
-          </select>
-        </label>
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            if (typed === text && hits.length) move(1);
-            else setQuery({ find: typed });
-          }}
-        >
+        <Select
+          label="Step"
+          value={step.path}
+          options={steps.map(({ path }) => [path, path])}
+          onChange={(path) => setQuery({ step: path, rank: undefined, offset: undefined })}
+        />
+        <Select
+          label="Rank"
+          value={String(rank.rank)}
+          options={step.ranks.map((each) => [
+            String(each.rank),
+            `${each.rank} · instance ${each.instance} · ${bytes(each.bytes)} ${each.exit}`,
+          ])}
+          onChange={(chosen) => setQuery({ step: step.path, rank: chosen, offset: undefined })}
+        />
+        <form onSubmit={submit}>
           <input
             type="search"
             aria-label="Search the logs of all ranks"
             placeholder="Search the logs of all ranks"
             value={typed}
-            onChange={(event) => {
-              setTyped(event.target.value);
-              if (!event.target.value) setQuery({ find: undefined });
-            }}
+            onChange={(event) => type(event.target.value)}
           />
         </form>
-        {text !== "" && search.data && (
+        {search.data && (
           <>
             <output className="soft">
               {count(hits.length, "line")}
               {search.data.complete ? "" : ", not all"}
             </output>
-            <button
-              type="button"
-              className="plain"
-              aria-label="Previous line"
-              disabled={!hits.length}
-              onClick={() => move(-1)}
-            >
+            <Button className="plain" aria-label="Previous line" onClick={() => jump(hits[place - 1])}>
               ↑
-            </button>
-            <button
-              type="button"
-              className="plain"
-              aria-label="Next line"
-              disabled={!hits.length}
-              onClick={() => move(1)}
-            >
+            </Button>
+            <Button className="plain" aria-label="Next line" onClick={() => jump(hits[place + 1])}>
               ↓
-            </button>
+            </Button>
           </>
         )}
-        <button type="button" aria-pressed={isWrapped} onClick={() => wrapping.set(!isWrapped)}>
+        <Button aria-pressed={isWrapped} onClick={() => wrapping.set(!isWrapped)}>
           Wrap
-        </button>
+        </Button>
       </div>
       {search.error && <Problem error={search.error} />}
       <div className="columns">
-        {text !== "" && hits.length > 0 && (
+        {hits.length > 0 && (
           <ul className="hits" aria-label="Lines found">
-            {hits.map((hit) => (
+            {hits.map((hit, index) => (
               <li key={`${hit.step}/${hit.rank}/${hit.offset}`}>
-                <button type="button" aria-current={isHit(hit) ? "true" : undefined} onClick={() => jump(hit)}>
+                <Button aria-current={index === place ? "true" : undefined} onClick={() => jump(hit)}>
                   <small>
                     {hit.step} · rank {hit.rank}
                   </small>
                   <code>{harmless(hit.text).trim().slice(0, 300)}</code>
-                </button>
+                </Button>
               </li>
             ))}
           </ul>
@@ -127,21 +109,10 @@ export function Logs({ folder, run }: { folder: Folder; run: Run }) {
           key={`${step.path}/${rank.rank}`}
           source={{ folder: folder.id, run: run.id, step: step.path, rank: rank.rank }}
           offset={offset === null ? null : Number(offset)}
-          find={text}
+          find={find}
           isWrapped={isWrapped}
         />
       </div>
     </div>
-  );
-}
-
-// The step that failed, the one that is running, or the last one.
-function mostTelling(run: Run) {
-  const steps = run.steps.filter(({ ranks }) => ranks.length);
-  return (
-    steps.find(({ path }) => path === run.verdict?.step) ??
-    steps.find(({ status }) => status === "Running") ??
-    steps.findLast(({ started }) => started !== null) ??
-    steps[0]
   );
 }

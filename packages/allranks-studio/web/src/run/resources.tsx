@@ -1,12 +1,10 @@
 // The usage of the instances of a step: CPU, memory and GPUs over time.
 import { useMemo } from "react";
-import type { Folder, Run, Usage } from "../api";
-import { Chart, type Series } from "../charts";
-import { Empty, isActive, Loading, Problem } from "../parts";
+import type { Folder, Run, Step, Usage } from "../api";
+import { type ChartData, Charts, type Series } from "../charts";
+import { Empty, isActive, Loading, Problem, Select } from "../parts";
 import { setQuery, useAddress } from "../router";
 import { useServer } from "../server";
-
-const GIGABYTE = 1e9;
 
 export default function Resources({ folder, run }: { folder: Folder; run: Run }) {
   const steps = run.steps.filter(({ ranks }) => ranks.length);
@@ -19,51 +17,35 @@ export default function Resources({ folder, run }: { folder: Folder; run: Run })
   });
   const charts = useMemo(() => (data ? chartsOf(data) : []), [data]);
   if (!step) return <Empty title="No step has started yet" />;
+  const options = steps.map(({ path }): [string, string] => [path, path]);
   return (
     <>
       <div className="bar plain">
-        <label className="check">
-          Step
-          <select value={step.path} onChange={(event) => setQuery({ step: event.target.value })}>
-            {steps.map(({ path }) => (
-              <option key={path}>{path}</option>
-            ))}
-          </select>
-        </label>
+        <Select label="Step" value={step.path} options={options} onChange={(path) => setQuery({ step: path })} />
         <span className="soft">{step.layout}</span>
       </div>
       {error && <Problem error={error} />}
       {!data && !error && <Loading />}
       {data && !charts.length && <Empty title="No samples: the step was too short, or its result was reused" />}
-      <div className="charts">
-        {charts.map(({ title, note, series }) => (
-          <Chart key={title} title={title} note={note} series={series} isTime />
-        ))}
-      </div>
+      <Charts charts={charts} isTime />
     </>
   );
 }
 
-const lasted = (step: { started: number | null; ended: number | null }) =>
-  step.started === null ? 0 : (step.ended ?? Date.now() / 1000) - step.started;
+const lasted = ({ started, ended }: Step) => (started === null ? 0 : (ended ?? Date.now() / 1000) - started);
 
-function chartsOf(usage: Usage[]): { title: string; note: string; series: Series[] }[] {
+function chartsOf(usage: Usage[]): ChartData[] {
   const start = Math.min(...usage.map(({ time }) => time[0] ?? Number.POSITIVE_INFINITY));
-  const series = (values: (each: Usage) => (number | null)[]): Series[] =>
-    usage
-      .map((each, color) => ({
-        label: `instance ${each.instance}`,
-        color,
-        x: each.time,
-        y: values(each),
-        time: each.time,
-        start,
-      }))
-      .filter(({ y }) => y.some((value) => value !== null));
+  const chart = (title: string, note: string, values: (each: Usage) => (number | null)[]): ChartData => {
+    const series = usage.map((each, color): Series => {
+      return { label: `instance ${each.instance}`, color, x: each.time, y: values(each), time: each.time, start };
+    });
+    return { title, note, series: series.filter(({ y }) => y.some((value) => value !== null)) };
+  };
   const charts = [
-    { title: "CPU", note: "% of one core", series: series(({ cpu }) => cpu) },
-    { title: "Memory", note: "GB", series: series(({ memory }) => memory.map((size) => size / GIGABYTE)) },
-    { title: "GPU", note: "% busy, mean of the GPUs", series: series(({ gpu }) => gpu) },
+    chart("CPU", "% of one core", ({ cpu }) => cpu),
+    chart("Memory", "GB", ({ memory }) => memory.map((size) => size / 1e9)),
+    chart("GPU", "% busy, mean of the GPUs", ({ gpu }) => gpu),
   ];
-  return charts.filter((chart) => chart.series.some(({ x }) => x.length > 1));
+  return charts.filter(({ series }) => series.some(({ x }) => x.length > 1));
 }

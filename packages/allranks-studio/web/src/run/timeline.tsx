@@ -1,11 +1,11 @@
 // When each step, each of its attempts and each rank ran. The time between two executions of a run has no width.
 import { useState } from "react";
 import type { Run, Status, Step } from "../api";
-import { count, duration } from "../format";
-import { Empty, label, symbol } from "../parts";
+import { count, duration, tick } from "../format";
+import { Button, Empty, label, State } from "../parts";
 
 const RANKS = 64; // more are not drawn one by one
-const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400];
+const UNITS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400];
 
 interface Properties {
   run: Run;
@@ -15,125 +15,91 @@ interface Properties {
 }
 
 export function Timeline({ run, now, selected, onSelect }: Properties) {
-  const [closed, setClosed] = useState<Set<string>>(new Set());
+  const [closed, setClosed] = useState<string[]>([]);
   const ran = run.steps.filter(({ started }) => started !== null);
   if (!ran.length) return <Empty title="No step has started yet" />;
   const start = Math.min(run.created, ...ran.map(({ started }) => started ?? now));
-  const at = (moment: number) => {
-    const paused = run.pauses.map(([from, to]) => (moment > from ? Math.min(to, moment) - from : 0));
-    return moment - start - paused.reduce((sum, each) => sum + each, 0);
-  };
+  const at = (moment: number) =>
+    run.pauses.reduce((sum, [from, to]) => sum - Math.max(0, Math.min(to, moment) - from), moment - start);
   const end = Math.max(1e-3, ...ran.map(({ ended }) => at(ended ?? now)));
   const percent = (seconds: number) => `${Math.max(0, (seconds / end) * 100)}%`;
-  const unit = STEPS.find((each) => end / each <= 8) ?? end / 8;
+  const unit = UNITS.find((each) => end / each <= 8) ?? end / 8;
   const ticks = Array.from({ length: Math.floor((end * 0.95) / unit) + 1 }, (_, index) => index * unit);
-  const parents = new Set(run.steps.map(({ parent }) => parent));
-  const isHidden = (step: Step): boolean => {
-    const parent = run.steps.find(({ path }) => path === step.parent);
-    return parent !== undefined && (closed.has(parent.path) || isHidden(parent));
-  };
-  const bar = (key: string, status: Status, from: number, to: number, title: string, kind: string) => {
-    const [left, right] = [at(from), at(to)];
+  const bar = (kind: string, title: string, status: Status, from: number | null, to: number | null) => {
+    if (from === null) return null;
+    const [left, right] = [at(from), at(to ?? now)];
     const place = { left: percent(left), width: `max(2px, ${percent(right - left)})` };
-    return <i key={key} className={`${kind} ${status}`} style={place} title={`${title}: ${duration(right - left)}`} />;
-  };
-  const toggle = (path: string) =>
-    setClosed((before) =>
-      before.has(path) ? new Set([...before].filter((each) => each !== path)) : new Set([...before, path]),
+    return (
+      <i
+        key={`${kind}${from}`}
+        className={`${kind} ${status}`}
+        style={place}
+        title={`${title}: ${duration(right - left)}`}
+      />
     );
+  };
+  const row = (step: Step) => {
+    const { path, name, status, started, ended, ranks } = step;
+    const first = Math.min(...ranks.map((rank) => rank.started ?? Number.POSITIVE_INFINITY));
+    const isClosed = closed.includes(path);
+    const toggle = () => setClosed(isClosed ? closed.filter((each) => each !== path) : [...closed, path]);
+    const seconds = started === null ? null : (ended ?? now) - started;
+    return (
+      <li key={path} className={path === selected ? "selected" : undefined}>
+        <div className="label" style={{ paddingLeft: (path.split(".").length - 1) * 14 }}>
+          {run.steps.some(({ parent }) => parent === path) && (
+            <Button className="plain" aria-expanded={!isClosed} aria-label={`Steps of ${path}`} onClick={toggle}>
+              {isClosed ? "▸" : "▾"}
+            </Button>
+          )}
+          <State status={status} short />
+          <Button className="name" onClick={() => onSelect(path)}>
+            {name}
+          </Button>
+          <small>{step.reused_from ? "reused" : duration(seconds)}</small>
+        </div>
+        <div className="track">
+          {step.earlier.map((each) =>
+            bar("time", `earlier attempt, ${label(each.status)}`, each.status, each.started, each.ended),
+          )}
+          {!step.reused_from && bar("time", `${path}, ${label(status)}`, status, started, ended)}
+          {!step.reused_from &&
+            first > (started ?? first) &&
+            bar("importing", "before the first rank started", status, started, first)}
+          {ranks.length > 1 && ranks.length <= RANKS && (
+            <div className="ranks">
+              {ranks.map((rank) => (
+                <div key={rank.rank}>
+                  {bar(
+                    "rank",
+                    `rank ${rank.rank} on instance ${rank.instance}, ${label(rank.status)}`,
+                    rank.status,
+                    rank.started,
+                    rank.ended,
+                  )}
+                </div>
+              ))}
+            </div>
+          )}
+          {ranks.length > RANKS && <small>{count(ranks.length, "rank")}</small>}
+        </div>
+      </li>
+    );
+  };
+  const isShown = ({ path }: Step) =>
+    !closed.some((each) => path.startsWith(`${each}.`) || path.startsWith(`${each}[`));
   return (
     <div className="timeline">
       <div className="axis" aria-hidden="true">
         <div>
-          {ticks.map((tick) => (
-            <span key={tick} style={{ left: percent(tick) }}>
-              {tick
-                ? duration(tick)
-                    .replace(".0", "")
-                    .replace(/ 0 (s|min|h)$/, "")
-                : "0"}
+          {ticks.map((each) => (
+            <span key={each} style={{ left: percent(each) }}>
+              {each ? tick(each) : "0"}
             </span>
           ))}
         </div>
       </div>
-      <ul>
-        {run.steps
-          .filter((step) => !isHidden(step))
-          .map((step) => {
-            const seconds = step.started === null || step.reused_from ? null : (step.ended ?? now) - step.started;
-            const isGroup = parents.has(step.path);
-            const first = Math.min(...step.ranks.map(({ started }) => started ?? Number.POSITIVE_INFINITY));
-            return (
-              <li key={step.path} className={step.path === selected ? "selected" : undefined}>
-                <div className="label" style={{ paddingLeft: (step.path.split(".").length - 1) * 14 }}>
-                  {isGroup && (
-                    <button
-                      type="button"
-                      className="plain"
-                      aria-expanded={!closed.has(step.path)}
-                      aria-label={`Steps of ${step.path}`}
-                      onClick={() => toggle(step.path)}
-                    >
-                      {closed.has(step.path) ? "▸" : "▾"}
-                    </button>
-                  )}
-                  <span className={`state ${step.status}`} title={label(step.status)}>
-                    {symbol(step.status)}
-                  </span>{" "}
-                  <button type="button" className="name" onClick={() => onSelect(step.path)}>
-                    {step.name}
-                  </button>
-                  <small>{step.reused_from ? "reused" : duration(seconds)}</small>
-                </div>
-                <div className="track">
-                  {step.earlier.map((each, index) =>
-                    bar(
-                      `e${index}`,
-                      each.status,
-                      each.started,
-                      each.ended,
-                      `attempt ${index + 1}, ${label(each.status)}`,
-                      "time",
-                    ),
-                  )}
-                  {step.started !== null &&
-                    !step.reused_from &&
-                    bar(
-                      "s",
-                      step.status,
-                      step.started,
-                      step.ended ?? now,
-                      `${step.path}, ${label(step.status)}`,
-                      "time",
-                    )}
-                  {step.started !== null &&
-                    Number.isFinite(first) &&
-                    first > step.started &&
-                    bar("i", step.status, step.started, first, "before the first rank started", "importing")}
-                  {step.ranks.length > 1 && step.ranks.length <= RANKS && (
-                    <div className="ranks">
-                      {step.ranks
-                        .filter(({ started }) => started !== null)
-                        .map((rank) => (
-                          <div key={rank.rank}>
-                            {bar(
-                              "r",
-                              rank.status,
-                              rank.started ?? 0,
-                              rank.ended ?? now,
-                              `rank ${rank.rank} on instance ${rank.instance}, ${label(rank.status)}`,
-                              "rank",
-                            )}
-                          </div>
-                        ))}
-                    </div>
-                  )}
-                  {step.ranks.length > RANKS && <small>{count(step.ranks.length, "rank")}</small>}
-                </div>
-              </li>
-            );
-          })}
-      </ul>
+      <ul>{run.steps.filter(isShown).map(row)}</ul>
       <p className="soft">
         The lighter part of a bar is importing: the time before the first rank of the step started.
       </p>

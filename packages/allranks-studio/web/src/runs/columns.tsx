@@ -9,103 +9,100 @@ import { Sparkline } from "./sparklines";
 export interface Column {
   key: string;
   title: string;
-  hint: string;
-  width: string; // of the grid's track
-  isNumber: boolean;
+  hint?: string;
+  width: number; // pixels; the names take the rest
+  isNumber?: boolean;
   value: (row: number) => string | number | null; // what it is sorted by
   cell: (row: number) => ReactNode;
 }
 
-const RANK = ["Running", "Preparing", "NotStarted", "Failed", "Interrupted", "Canceled", "Skipped", "Completed"];
+const ORDER = ["Running", "Preparing", "NotStarted", "Failed", "Interrupted", "Canceled", "Skipped", "Completed"];
 
-// Return the columns: the fixed ones, with the chosen metrics ("m:train/loss") and inputs ("i:epochs") between them.
-export function columnsOf(folder: string, runs: Runs, chosen: string[]): Column[] {
-  const text = (key: string, title: string, width: string, values: (string | null)[]): Column => ({
-    key,
-    title,
-    hint: "",
-    width,
-    isNumber: false,
-    value: (row) => values[row] ?? null,
-    cell: (row) => <span title={values[row] ?? ""}>{values[row]}</span>,
+// Return the columns: the fixed ones, and the chosen metrics ("m:train/loss") and inputs ("i:epochs") between them. A
+// narrow screen has the names, with what else fits below, and the durations.
+export function columnsOf(folder: string, runs: Runs, chosen: string[], isNarrow: boolean): Column[] {
+  const { id, name, status, trigger, created } = runs;
+  const text = (values: (string | null)[]) => ({
+    value: (row: number) => values[row] ?? null,
+    cell: (row: number) => <span title={values[row] ?? ""}>{values[row]}</span>,
   });
-  const columns: Column[] = [
-    {
-      ...text("status", "State", "130px", runs.status),
-      value: (row) => RANK.indexOf(runs.status[row] ?? ""),
-      cell: (row) => <State status={runs.status[row] ?? "NotStarted"} />,
-    },
-    {
-      ...text("name", "Pipeline", "minmax(200px, 1fr)", runs.name),
-      cell: (row) => <Name runs={runs} row={row} />,
-    },
-    text("trigger", "Trigger", "120px", runs.trigger),
-    {
-      ...text("created", "Started", "118px", []),
-      value: (row) => runs.created[row] ?? 0,
-      cell: (row) => <span title={when(runs.created[row] ?? 0)}>{shortTime(runs.created[row] ?? 0)}</span>,
-    },
-    {
-      ...text("seconds", "Duration", "112px", []),
-      isNumber: true,
-      value: (row) =>
-        runs.seconds[row] ??
-        (isActive(runs.status[row] ?? "Completed") ? Date.now() / 1000 - (runs.created[row] ?? 0) : null),
-      cell: (row) => <Duration runs={runs} row={row} />,
-    },
-  ];
-  for (const key of chosen) {
-    const name = key.slice(2);
-    const title = name.split("/").at(-1) ?? name;
-    const metric = key.startsWith("m:") ? runs.metrics[name] : undefined;
-    const input = key.startsWith("i:") ? runs.inputs[name] : undefined;
-    if (metric) {
-      columns.push({
-        ...text(key, title, "112px", []),
-        hint: `metric ${name}`,
-        isNumber: true,
-        value: (row) => metric[row] ?? null,
-        cell: (row) => number(metric[row]),
-      });
-    } else if (input) {
-      const amount = (row: number) => (input[row] ? Number(input[row]) : Number.NaN);
-      columns.push({
-        ...text(key, title, "124px", input),
-        hint: `input ${name}`,
-        value: (row) => (Number.isNaN(amount(row)) ? (input[row] ?? null) : amount(row)),
-      });
-    }
-  }
-  columns.push({
-    ...text("sparkline", "Curve", "112px", []),
-    hint: "the main metric over the training",
-    cell: (row) => <Sparkline folder={folder} run={runs.id[row] ?? ""} />,
-  });
-  return columns;
-}
-
-export function Name({ runs, row }: { runs: Runs; row: number }) {
-  return (
-    <a href={view(["runs", runs.id[row] ?? ""])} tabIndex={-1} title={runs.id[row]}>
-      {runs.name[row]} <small>{runs.id[row]?.slice(0, 8)}</small>
+  const state = (row: number, short: boolean) => <State status={status[row] ?? "NotStarted"} short={short} />;
+  const link = (row: number) => (
+    <a href={view(["runs", id[row] ?? ""])} tabIndex={-1} title={id[row]}>
+      {name[row]} <small>{id[row]}</small>
     </a>
   );
+  const below = (row: number) => (
+    <>
+      {state(row, true)} {link(row)}
+      <small>
+        {shortTime(created[row] ?? 0)} · {trigger[row]}
+      </small>
+    </>
+  );
+  const seconds = (row: number) => {
+    return isActive(status[row] ?? "Completed") ? Date.now() / 1000 - (created[row] ?? 0) : (runs.seconds[row] ?? null);
+  };
+  const started = (row: number) => <span title={when(created[row] ?? 0)}>{shortTime(created[row] ?? 0)}</span>;
+  const names = { ...text(name), key: "name", title: "Pipeline", width: 200, cell: isNarrow ? below : link };
+  const durations: Column = {
+    key: "seconds",
+    title: "Duration",
+    width: 112,
+    isNumber: true,
+    value: seconds,
+    cell: (row) => <Duration isActive={isActive(status[row] ?? "Completed")} seconds={() => seconds(row)} />,
+  };
+  if (isNarrow) return [names, durations];
+  return [
+    {
+      key: "status",
+      title: "State",
+      width: 130,
+      value: (row) => ORDER.indexOf(status[row] ?? ""),
+      cell: (row) => state(row, false),
+    },
+    names,
+    { ...text(trigger), key: "trigger", title: "Trigger", width: 120 },
+    { key: "created", title: "Started", width: 118, value: (row) => created[row] ?? 0, cell: started },
+    durations,
+    ...chosen.flatMap((key): Column[] => {
+      const path = key.slice(2);
+      const title = path.split("/").at(-1) ?? path;
+      const [metric, input] = key.startsWith("m:") ? [runs.metrics[path]] : [undefined, runs.inputs[path]];
+      const cell = (row: number) => number(metric?.[row]);
+      if (metric)
+        return [
+          { key, title, hint: `metric ${path}`, width: 112, isNumber: true, value: (row) => metric[row] ?? null, cell },
+        ];
+      return input ? [{ ...text(input), key, title, hint: `input ${path}`, width: 124 }] : [];
+    }),
+    {
+      ...text([]),
+      key: "sparkline",
+      title: "Curve",
+      hint: "the main metric over the training",
+      width: 112,
+      cell: (row) => <Sparkline folder={folder} run={id[row] ?? ""} />,
+    },
+  ];
 }
 
 // The time of a running run grows.
-export function Duration({ runs, row }: { runs: Runs; row: number }) {
-  const isRunning = isActive(runs.status[row] ?? "Completed");
-  const now = useNow(isRunning);
-  return duration(isRunning ? Math.max(0, now - (runs.created[row] ?? now)) : (runs.seconds[row] ?? null));
+function Duration({ isActive: isTicking, seconds }: { isActive: boolean; seconds: () => number | null }) {
+  useNow(isTicking);
+  return duration(seconds());
 }
 
-// Compare two rows by a column. Rows without a value come last either way.
-export function byColumn(column: Column, descending: boolean): (one: number, other: number) => number {
+// Compare two rows by a column, numbers in texts by their size. Rows without a value come last either way.
+export function byColumn({ value }: Column, descending: boolean): (one: number, other: number) => number {
   return (one, other) => {
-    const [left, right] = [column.value(one), column.value(other)];
+    const [left, right] = [value(one), value(other)];
     if (left === null || right === null) return Number(left === null) - Number(right === null) || one - other;
     const isText = typeof left === "string" || typeof right === "string";
-    const order = isText ? String(left).localeCompare(String(right), "en", { numeric: true }) : left - right;
+    const numbers = Number(left) - Number(right);
+    const texts = () => String(left).localeCompare(String(right), "en", { numeric: true });
+    const order = isText && Number.isNaN(numbers) ? texts() : numbers;
     return (descending ? -order : order) || one - other;
   };
 }

@@ -10,62 +10,41 @@ export const EXAMPLE = "status:failed  loss<0.3  -trigger:nightly";
 export function filterRows(runs: Runs, text: string): number[] {
   const tests = [...text.matchAll(/(-?)(?:([^\s"<>=:!]+)(<=|>=|!=|[:=<>]))?("[^"]*"?|\S+)/g)].map(
     ([, minus, field, operator, value = ""]): Test => {
-      const wanted = value.replaceAll('"', "");
-      const test = field && operator ? compare(fieldsOf(runs, field), operator, wanted) : hasWord(runs, wanted);
+      const wanted = value.replaceAll('"', "").toLowerCase();
+      const words = [runs.name, runs.id, runs.trigger, runs.status];
+      const test = operator ? compare(fieldsOf(runs, field ?? ""), operator, wanted) : compare(words, ":", wanted);
       return minus ? (row) => !test(row) : test;
     },
   );
-  const rows = runs.id.map((_, row) => row);
-  return tests.length ? rows.filter((row) => tests.every((test) => test(row))) : rows;
-}
-
-function hasWord(runs: Runs, word: string): Test {
-  const wanted = word.toLowerCase();
-  const columns: readonly string[][] = [runs.name, runs.id, runs.trigger, runs.status];
-  return (row) => columns.some((column) => column[row]?.toLowerCase().includes(wanted));
+  return [...runs.id.keys()].filter((row) => tests.every((test) => test(row)));
 }
 
 // Return the columns that a name stands for: "loss" is also "train/loss" and "validation_loss".
 function fieldsOf(runs: Runs, field: string): Value[][] {
-  const fixed: Record<string, Value[]> = {
-    status: runs.status,
-    state: runs.status,
-    name: runs.name,
-    pipeline: runs.name,
-    trigger: runs.trigger,
-    id: runs.id,
-    run: runs.id,
-    seconds: runs.seconds,
-    duration: runs.seconds,
-    created: runs.created,
-    started: runs.created,
-  };
-  if (Object.hasOwn(fixed, field)) return [fixed[field] ?? []];
+  const { status, name, trigger, id, seconds, created } = runs;
+  const fixed = new Map<string, Value[]>(
+    Object.entries({ status, name, trigger, id, seconds, created, pipeline: name }),
+  );
+  const known = fixed.get(field);
+  if (known) return [known];
   const named = [...Object.entries(runs.metrics), ...Object.entries(runs.inputs)];
-  const found = named
-    .filter(([name]) => name === field || (name.endsWith(field) && /[/_.-]/.test(name.at(-field.length - 1) ?? "")))
-    .map(([, column]) => column);
+  const isMeant = (full: string) => full === field || ["/", "_", ".", "-"].some((mark) => full.endsWith(mark + field));
+  const found = named.filter(([full]) => isMeant(full)).map(([, column]) => column);
   if (found.length) return found;
-  const names = [...Object.keys(fixed).filter((name) => !["state", "pipeline", "run"].includes(name))];
-  throw new Error(`There is no field "${field}". Fields: ${names.join(", ")}, each metric and each input.`);
+  throw new Error(`There is no field "${field}". Fields: ${[...fixed.keys()].join(", ")}, each metric and each input.`);
 }
 
-function compare(columns: Value[][], operator: string, text: string): Test {
-  const wanted = text.toLowerCase();
-  const date = /^\d{4}-\d\d/.test(text) ? Date.parse(text.length === 10 ? `${text}T00:00` : text) / 1000 : Number.NaN;
-  const limit = Number.isNaN(date) ? Number(text) : date;
-  const test = (value: Value): boolean => {
+function compare(columns: Value[][], operator: string, wanted: string): Test {
+  const isDate = /^\d{4}-\d\d/.test(wanted);
+  const limit = isDate ? Date.parse(wanted.length === 10 ? `${wanted}T00:00` : wanted) / 1000 : Number(wanted);
+  const test = (value: Value | undefined): boolean => {
     if (value === null || value === undefined) return false;
     if (operator === ":") return String(value).toLowerCase().includes(wanted);
-    const amount = Number(value);
-    const isNumber = !Number.isNaN(amount) && !Number.isNaN(limit);
-    const order = isNumber ? amount - limit : String(value).toLowerCase().localeCompare(wanted);
-    if (operator === "=") return order === 0;
-    if (operator === "!=") return order !== 0;
-    if (!isNumber) return false;
-    if (operator === "<") return order < 0;
-    if (operator === ">") return order > 0;
-    return operator === "<=" ? order <= 0 : order >= 0;
+    const isNumber = !Number.isNaN(Number(value)) && !Number.isNaN(limit);
+    const order = isNumber ? Number(value) - limit : String(value).toLowerCase().localeCompare(wanted);
+    if (operator === "=" || operator === "!=") return (order === 0) === (operator === "=");
+    const isOrdered = operator.startsWith("<") ? order < 0 : order > 0;
+    return isNumber && (isOrdered || (order === 0 && operator.endsWith("=")));
   };
-  return (row) => columns.some((column) => test(column[row] ?? null));
+  return (row) => columns.some((column) => test(column[row]));
 }

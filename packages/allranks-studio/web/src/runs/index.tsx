@@ -2,7 +2,7 @@
 import { useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import type { Folder, Runs } from "../api";
 import { count } from "../format";
-import { Dialog, Empty, Loading, Problem } from "../parts";
+import { Button, Dialog, Empty, Loading, Problem, Select, useMedia } from "../parts";
 import { setQuery, useAddress, view } from "../router";
 import { useServer } from "../server";
 import { createSavedStore, useStore } from "../store";
@@ -10,29 +10,34 @@ import { byColumn, columnsOf } from "./columns";
 import { EXAMPLE, filterRows } from "./filter";
 import { type Line, Table } from "./table";
 
-export const MOST_COMPARED = 20;
+const MOST_COMPARED = 20;
 
+type Group = "" | "name" | "trigger";
+
+const GROUPS: [Group, string][] = [
+  ["", "not at all"],
+  ["name", "by pipeline"],
+  ["trigger", "by trigger"],
+];
 const sorting = createSavedStore("studio.runs.sort", { key: "created", descending: true });
-const grouping = createSavedStore<"" | "name" | "trigger">("studio.runs.group", "");
+const grouping = createSavedStore<Group>("studio.runs.group", "");
 const choice = createSavedStore<string[] | null>("studio.runs.columns", null); // null: the commonest metrics
 
 export default function RunsView({ folder }: { folder: Folder }) {
   const { data, error } = useServer<Runs>("/api/runs", { folder: folder.id }, (event) => {
-    if (event.kind === "run") return event.folder === folder.id && 400;
-    return event.kind === "points" && event.folder === folder.id && 5000;
+    if (!("folder" in event) || event.folder !== folder.id) return false;
+    return event.kind === "run" ? 400 : event.kind === "points" && 5000;
   });
   if (!data) return error ? <Problem error={error} /> : <Loading />;
-  if (!data.id.length) {
-    return (
-      <Empty title="No run yet">
-        <p>
-          Run a pipeline from the <a href={view(["designer"])}>designer</a> or a terminal in this folder:
-        </p>
-        <pre>allranks run pipelines/two_spirals.py</pre>
-      </Empty>
-    );
-  }
-  return <AllRuns folder={folder.id} runs={data} />;
+  if (data.id.length) return <AllRuns folder={folder.id} runs={data} />;
+  return (
+    <Empty title="No run yet">
+      <p>
+        Run a pipeline from the <a href={view(["designer"])}>designer</a>, or from a terminal in this folder:
+      </p>
+      <pre>allranks run pipelines/two_spirals.py</pre>
+    </Empty>
+  );
 }
 
 function AllRuns({ folder, runs }: { folder: string; runs: Runs }) {
@@ -40,30 +45,29 @@ function AllRuns({ folder, runs }: { folder: string; runs: Runs }) {
   const sort = useStore(sorting);
   const group = useStore(grouping);
   const chosen = useStore(choice);
+  const isNarrow = useMedia("(max-width: 600px)");
   const [selected, setSelected] = useState<Set<string>>(new Set());
   const [closed, setClosed] = useState<Set<string>>(new Set());
   const [isChoosing, setIsChoosing] = useState(false);
   const field = useRef<HTMLInputElement>(null);
-  const columns = useMemo(() => {
-    return columnsOf(folder, runs, chosen ?? commonest(runs).map((name) => `m:${name}`));
-  }, [folder, runs, chosen]);
+  const metrics = useMemo(() => chosen ?? commonest(runs), [chosen, runs]);
+  const columns = useMemo(() => columnsOf(folder, runs, metrics, isNarrow), [folder, runs, metrics, isNarrow]);
   const filter = useDeferredValue(text);
-  const found = useMemo(() => {
+  const [rows, problem] = useMemo((): [number[], string] => {
     try {
-      return { rows: filterRows(runs, filter), problem: "" };
-    } catch (problem) {
-      return { rows: [], problem: (problem as Error).message };
+      return [filterRows(runs, filter), ""];
+    } catch (error) {
+      return [[], (error as Error).message];
     }
   }, [runs, filter]);
   const lines = useMemo(() => {
     const column = columns.find(({ key }) => key === sort.key);
-    const rows = column ? found.rows.toSorted(byColumn(column, sort.descending)) : found.rows;
-    return group ? grouped(runs, rows, group, closed) : rows.map((row): Line => ({ row }));
-  }, [runs, found, columns, sort, group, closed]);
+    const sorted = column ? rows.toSorted(byColumn(column, sort.descending)) : rows;
+    return group ? grouped(runs, sorted, group, closed) : sorted.map(lineOf);
+  }, [runs, rows, columns, sort, group, closed]);
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
-      const isTyping = (event.target as Element).closest("input, textarea, select, dialog");
-      if (event.key !== "/" || isTyping) return;
+      if (event.key !== "/" || (event.target as Element).closest("input, textarea, select, dialog")) return;
       event.preventDefault();
       field.current?.focus();
     };
@@ -73,110 +77,87 @@ function AllRuns({ folder, runs }: { folder: string; runs: Runs }) {
 
   const ids = runs.id.filter((id) => selected.has(id));
   const canCompare = ids.length >= 2 && ids.length <= MOST_COMPARED;
+  const total = count(runs.id.length, "run");
+  const amount = rows.length < runs.id.length ? `${rows.length.toLocaleString("en")} of ${total}` : total;
+  const changeSort = (key: string) =>
+    sorting.set((before) => ({ key, descending: before.key === key ? !before.descending : key === "created" }));
   return (
     <>
-      <h1 className="hidden">Runs</h1>
       <search className="bar">
         <input
           ref={field}
           type="search"
           aria-label="Filter the runs"
-          aria-invalid={found.problem ? true : undefined}
+          aria-invalid={problem ? true : undefined}
           placeholder={`Filter   ${EXAMPLE}   /`}
-          title={`Words, and conditions on fields, metrics and inputs, such as ${EXAMPLE}`}
           value={text}
           onChange={(event) => setQuery({ filter: event.target.value })}
           spellCheck={false}
-          autoComplete="off"
         />
-        <label className="check">
-          Group{" "}
-          <select value={group} onChange={(event) => grouping.set(event.target.value as typeof group)}>
-            <option value="">not at all</option>
-            <option value="name">by pipeline</option>
-            <option value="trigger">by trigger</option>
-          </select>
-        </label>
-        <button type="button" onClick={() => setIsChoosing(true)}>
-          Columns
-        </button>
+        <Select label="Group" value={group} options={GROUPS} onChange={(value) => grouping.set(value as Group)} />
+        <Button onClick={() => setIsChoosing(true)}>Columns</Button>
         {canCompare ? (
           <a className="button primary" href={view(["compare"], { runs: ids.join(",") })}>
             Compare {ids.length}
           </a>
         ) : (
-          <button type="button" disabled title={`Select 2 to ${MOST_COMPARED} runs: click the box, or press Space`}>
-            {ids.length > MOST_COMPARED ? `Compare at most ${MOST_COMPARED}` : "Compare"}
-          </button>
+          <Button disabled title={`Select 2 to ${MOST_COMPARED} runs: click the box, or press Space`}>
+            Compare
+          </Button>
         )}
         {ids.length > 0 && (
-          <button type="button" className="plain" onClick={() => setSelected(new Set())}>
+          <Button className="plain" onClick={() => setSelected(new Set())}>
             Clear {ids.length} selected
-          </button>
+          </Button>
         )}
-        <output className={found.problem ? "wrong" : "soft"}>
-          {found.problem ||
-            (found.rows.length < runs.id.length
-              ? `${found.rows.length.toLocaleString("en")} of ${count(runs.id.length, "run")}`
-              : count(runs.id.length, "run"))}
-        </output>
+        <output className={problem ? "wrong" : "soft"}>{problem || amount}</output>
       </search>
       <Table
         runs={runs}
         lines={lines}
         columns={columns}
+        isNarrow={isNarrow}
         sort={sort}
-        onSort={(key) =>
-          sorting.set((before) => ({ key, descending: before.key === key ? !before.descending : key === "created" }))
-        }
+        onSort={changeSort}
         selected={selected}
-        onSelect={(changed, isSelected) => setSelected((before) => withChanges(before, changed, isSelected))}
+        onSelect={(changed, isSelected) => setSelected((before) => changedSet(before, changed, isSelected))}
         closed={closed}
-        onClose={(name) => setClosed((before) => withChanges(before, [name], !before.has(name)))}
+        onClose={(name) => setClosed((before) => changedSet(before, [name], !before.has(name)))}
       />
-      {isChoosing && (
-        <Chooser runs={runs} columns={columns.map(({ key }) => key)} onClose={() => setIsChoosing(false)} />
-      )}
+      {isChoosing && <Chooser runs={runs} chosen={metrics} onClose={() => setIsChoosing(false)} />}
     </>
   );
 }
 
-// Return the names of the metrics that most runs have.
+// Return the keys of the metrics that most runs have.
 function commonest(runs: Runs): string[] {
-  const amounts = Object.entries(runs.metrics).map(([name, values]) => ({
-    name,
-    amount: values.reduce((sum: number, value) => sum + (value === null ? 0 : 1), 0),
-  }));
-  const sorted = amounts.sort((one, other) => other.amount - one.amount);
-  return sorted.slice(0, 3).map(({ name }) => name);
+  const amount = (values: (number | null)[]) => values.filter((value) => value !== null).length;
+  const names = Object.entries(runs.metrics).map(([name, values]): [string, number] => [name, amount(values)]);
+  return names
+    .sort(([, one], [, other]) => other - one)
+    .slice(0, 3)
+    .map(([name]) => `m:${name}`);
 }
 
-function withChanges(before: Set<string>, names: string[], isIn: boolean): Set<string> {
-  const after = new Set(before);
-  for (const name of names) isIn ? after.add(name) : after.delete(name);
-  return after;
+function changedSet(before: Set<string>, names: string[], isIn: boolean): Set<string> {
+  return isIn ? new Set([...before, ...names]) : new Set([...before].filter((name) => !names.includes(name)));
 }
+
+const lineOf = (row: number): Line => ({ row, group: "", rows: [] });
 
 // Return the lines of groups in the order of their first run, each with its head; closed ones have no more.
 function grouped(runs: Runs, rows: number[], by: "name" | "trigger", closed: Set<string>): Line[] {
-  const groups = new Map<string, number[]>();
-  for (const row of rows) {
-    const key = runs[by][row] ?? "";
-    const members = groups.get(key);
-    if (members) members.push(row);
-    else groups.set(key, [row]);
-  }
+  const groups = Map.groupBy(rows, (row) => runs[by][row] ?? "");
   return [...groups].flatMap(([group, members]): Line[] => [
-    { group, title: group, rows: members },
-    ...(closed.has(group) ? [] : members.map((row): Line => ({ row }))),
+    { row: -1, group, rows: members },
+    ...(closed.has(group) ? [] : members.map(lineOf)),
   ]);
 }
 
-function Chooser({ runs, columns, onClose }: { runs: Runs; columns: string[]; onClose: () => void }) {
+function Chooser({ runs, chosen, onClose }: { runs: Runs; chosen: string[]; onClose: () => void }) {
   const [text, setText] = useState("");
-  const chosen = columns.filter((key) => /^[mi]:/.test(key));
-  const toggle = (key: string, isIn: boolean) =>
-    choice.set(isIn ? [...chosen, key] : chosen.filter((each) => each !== key));
+  const toggle = (key: string) =>
+    choice.set(chosen.includes(key) ? chosen.filter((each) => each !== key) : [...chosen, key]);
   const list = (title: string, prefix: string, names: string[]) => (
     <fieldset className="choices">
       <legend>{title}</legend>
@@ -184,11 +165,7 @@ function Chooser({ runs, columns, onClose }: { runs: Runs; columns: string[]; on
         .filter((name) => name.toLowerCase().includes(text.toLowerCase()))
         .map((name) => (
           <label key={name} className="check">
-            <input
-              type="checkbox"
-              checked={chosen.includes(prefix + name)}
-              onChange={(event) => toggle(prefix + name, event.target.checked)}
-            />
+            <input type="checkbox" checked={chosen.includes(prefix + name)} onChange={() => toggle(prefix + name)} />
             {name}
           </label>
         ))}

@@ -3,13 +3,17 @@
 // A grid of thousands of rows, of which only those in sight exist. Rows that stay in sight are not drawn again.
 import { type KeyboardEvent, type MouseEvent, memo, useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { Runs, Status } from "../api";
-import { count, shortTime } from "../format";
-import { State, symbol, useMedia } from "../parts";
+import { count } from "../format";
+import { symbol } from "../parts";
 import { navigate, view } from "../router";
-import { type Column, Duration, Name } from "./columns";
+import type { Column } from "./columns";
 
 // A line of the table: a run, or the head of a group.
-export type Line = { row: number; group?: never } | { group: string; title: string; rows: number[] };
+export interface Line {
+  row: number; // -1 for a head
+  group: string; // its name; "" for a run
+  rows: number[]; // of the group
+}
 
 const OVERSCAN = 6;
 const CHUNK = 4; // the rows in sight change by so many at once
@@ -18,6 +22,7 @@ interface Properties {
   runs: Runs;
   lines: Line[];
   columns: Column[];
+  isNarrow: boolean;
   sort: { key: string; descending: boolean };
   onSort: (key: string) => void;
   selected: Set<string>;
@@ -27,26 +32,21 @@ interface Properties {
 }
 
 export function Table(properties: Properties) {
-  const { runs, lines, columns, sort, selected, closed } = properties;
-  const isNarrow = useMedia("(max-width: 600px)");
+  const { runs, lines, columns, isNarrow, sort, selected, closed } = properties;
   const height = isNarrow ? 54 : 32;
   const grid = useRef<HTMLDivElement>(null);
   const [first, setFirst] = useState(0);
   const [visible, setVisible] = useState(40);
   const [active, setActive] = useState("");
   const lastSelected = useRef(-1);
-  const keyOf = (line: Line | undefined) =>
-    line === undefined ? "" : line.group === undefined ? (runs.id[line.row] ?? "") : `group:${line.group}`;
-  const position = lines.findIndex((line) => keyOf(line) === active);
+  const keyOf = ({ row, group }: Line) => (row < 0 ? `group:${group}` : (runs.id[row] ?? ""));
+  const position = active ? lines.findIndex((line) => keyOf(line) === active) : -1;
 
   useLayoutEffect(() => {
-    const element = grid.current;
-    if (!element) return;
-    const measure = () => setVisible(Math.ceil(element.clientHeight / height) + 1);
+    const measure = () => setVisible(Math.ceil((grid.current?.clientHeight ?? 0) / height) + 1);
     measure();
-    const observer = new ResizeObserver(measure);
-    observer.observe(element);
-    return () => observer.disconnect();
+    addEventListener("resize", measure);
+    return () => removeEventListener("resize", measure);
   }, [height]);
   useEffect(() => {
     // Arrows move through the rows without a click before.
@@ -59,24 +59,22 @@ export function Table(properties: Properties) {
 
   const move = (to: number) => {
     const index = Math.max(0, Math.min(lines.length - 1, to));
-    const element = grid.current;
-    if (!element || !lines[index]) return;
-    const head = isNarrow ? 0 : height;
-    const top = index * height;
-    if (top < element.scrollTop) element.scrollTop = top;
-    const bottom = top + height + head - element.clientHeight;
-    if (bottom > element.scrollTop) element.scrollTop = bottom;
-    setActive(keyOf(lines[index]));
+    const [element, line] = [grid.current, lines[index]];
+    if (!element || !line) return;
+    const [top, bottom] = [index * height, (index + 2) * height - element.clientHeight];
+    element.scrollTop = Math.max(bottom, Math.min(top, element.scrollTop));
+    setActive(keyOf(line));
   };
   const select = (index: number, withRange: boolean) => {
-    const line = lines[index];
-    if (!line) return;
     const from = withRange && lastSelected.current >= 0 ? lastSelected.current : index;
     const range = lines.slice(Math.min(from, index), Math.max(from, index) + 1);
-    const rows = range.flatMap((each) => (each.group === undefined ? [each.row] : range.length > 1 ? [] : each.rows));
-    const ids = rows.map((row) => runs.id[row] ?? "");
-    properties.onSelect(ids, !ids.every((id) => selected.has(id)) || from !== index);
+    const ids = range.flatMap(({ row, rows }) => (row < 0 ? rows : [row])).map((row) => runs.id[row] ?? "");
+    properties.onSelect(ids, from !== index || !ids.every((id) => selected.has(id)));
     lastSelected.current = index;
+  };
+  const open = ({ row, group }: Line) => {
+    if (row < 0) properties.onClose(group);
+    else navigate(view(["runs", runs.id[row] ?? ""]));
   };
   const press = (event: KeyboardEvent) => {
     if (event.target !== grid.current || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -90,17 +88,12 @@ export function Table(properties: Properties) {
       End: lines.length - 1,
     };
     const target = targets[event.key];
+    const isFold = event.key === (closed.has(line?.group ?? "") ? "ArrowRight" : "ArrowLeft");
     if (target !== undefined) move(target);
-    else if (event.key === " ") select(position, event.shiftKey);
-    else if (event.key === "Enter" && line) open(line);
-    else if ((event.key === "ArrowLeft" || event.key === "ArrowRight") && line?.group !== undefined) {
-      if (closed.has(line.group) === (event.key === "ArrowRight")) properties.onClose(line.group);
-    } else return;
+    else if (event.key === " " && line) select(position, event.shiftKey);
+    else if (line && (event.key === "Enter" || (isFold && line.row < 0))) open(line);
+    else return;
     event.preventDefault();
-  };
-  const open = (line: Line) => {
-    if (line.group === undefined) navigate(view(["runs", runs.id[line.row] ?? ""]));
-    else properties.onClose(line.group);
   };
   // One handler for all rows, so that they need no functions of their own.
   const click = (event: MouseEvent) => {
@@ -116,10 +109,14 @@ export function Table(properties: Properties) {
   const pool = visible + 2 * OVERSCAN + CHUNK + 1; // elements, which show another row when theirs is out of sight
   const from = Math.max(0, first - OVERSCAN);
   const to = Math.min(lines.length, first + visible + OVERSCAN + CHUNK);
-  const width = columns.reduce((sum, column) => sum + Number.parseInt(column.width.replace("minmax(", ""), 10), 48);
-  const tracks = isNarrow ? "34px minmax(0, 1fr) max-content" : `34px ${columns.map(({ width }) => width).join(" ")}`;
-  const isReused = position >= 0 && (position < from || position >= to); // the active row exists also out of sight
-  const indices = Array.from({ length: to - from }, (_, index) => from + index).concat(isReused ? [position] : []);
+  const isAway = position >= 0 && (position < from || position >= to); // the active row exists also out of sight
+  const indices = Array.from({ length: to - from }, (_, index) => from + index).concat(isAway ? [position] : []);
+  const track = ({ key, width }: Column) => (key === "name" ? `minmax(${isNarrow ? 0 : width}px, 1fr)` : `${width}px`);
+  const style = {
+    "--tracks": `34px ${columns.map(track).join(" ")}`,
+    "--row": `${height}px`,
+    "--width": isNarrow ? "0" : `${columns.reduce((sum, { width }) => sum + width, 48)}px`,
+  };
   return (
     <div
       ref={grid}
@@ -130,7 +127,7 @@ export function Table(properties: Properties) {
       aria-rowcount={lines.length + 1}
       aria-multiselectable
       aria-activedescendant={position >= 0 ? `line-${active}` : undefined}
-      style={{ "--tracks": tracks, "--row": `${height}px`, "--width": isNarrow ? "0" : `${width}px` } as object}
+      style={style as object}
       onKeyDown={press}
       onClick={click}
       onScroll={(event) => setFirst(Math.floor(event.currentTarget.scrollTop / height / CHUNK) * CHUNK)}
@@ -139,44 +136,36 @@ export function Table(properties: Properties) {
         <span role="columnheader">
           <span className="hidden">Selected</span>
         </span>
-        {(isNarrow ? columns.filter(({ key }) => key === "name" || key === "seconds") : columns).map((column) => {
-          const isSorted = sort.key === column.key;
-          const order = sort.descending ? "descending" : "ascending";
-          return (
-            <span
-              key={column.key}
-              role="columnheader"
-              aria-sort={isSorted ? order : undefined}
-              className={column.isNumber ? "number" : undefined}
-            >
-              <button type="button" title={column.hint || undefined} onClick={() => properties.onSort(column.key)}>
-                {column.title}
-                {isSorted && <i aria-hidden="true">{sort.descending ? " ↓" : " ↑"}</i>}
-              </button>
-            </span>
-          );
-        })}
+        {columns.map(({ key, title, hint, isNumber }) => (
+          <span
+            key={key}
+            role="columnheader"
+            aria-sort={sort.key === key ? (sort.descending ? "descending" : "ascending") : undefined}
+            className={isNumber ? "number" : undefined}
+          >
+            <button type="button" title={hint} onClick={() => properties.onSort(key)}>
+              {title}
+              {sort.key === key && <i aria-hidden="true">{sort.descending ? " ↓" : " ↑"}</i>}
+            </button>
+          </span>
+        ))}
       </div>
       <div role="rowgroup" className="lines" style={{ height: lines.length * height }}>
         {indices.map((index) => {
           const line = lines[index] as Line;
-          const id = keyOf(line);
-          const isSelected =
-            line.group === undefined ? selected.has(id) : line.rows.every((row) => selected.has(runs.id[row] ?? ""));
+          const ids = (line.row < 0 ? line.rows : [line.row]).map((row) => runs.id[row] ?? "");
           return (
             <Row
               key={index < from || index >= to ? "active" : index % pool}
-              id={id}
+              id={keyOf(line)}
               index={index}
               top={index * height}
               runs={runs}
-              row={line.group === undefined ? line.row : -1}
-              group={line.group === undefined ? null : line}
+              line={line}
               columns={columns}
-              isNarrow={isNarrow}
               isActive={index === position}
-              isSelected={isSelected}
-              isClosed={line.group !== undefined && closed.has(line.group)}
+              isSelected={ids.every((id) => selected.has(id))}
+              isClosed={closed.has(line.group)}
             />
           );
         })}
@@ -190,42 +179,35 @@ interface RowProperties {
   index: number;
   top: number;
   runs: Runs;
-  row: number;
-  group: Extract<Line, { group: string }> | null;
+  line: Line;
   columns: Column[];
-  isNarrow: boolean;
   isActive: boolean;
   isSelected: boolean;
   isClosed: boolean;
 }
 
-const Row = memo(function Row(properties: RowProperties) {
-  const { group, row, runs, columns, isNarrow } = properties;
-  const check = (
-    <span role="gridcell" className="select">
-      <i aria-hidden="true">{properties.isSelected ? "☑" : "☐"}</i>
-    </span>
-  );
+const Row = memo(function Row({ id, index, top, runs, line, columns, isActive, isSelected, isClosed }: RowProperties) {
+  const isGroup = line.row < 0;
   return (
     <div
       role="row"
-      id={`line-${properties.id}`}
-      data-line={properties.index}
-      className={`${group ? "line of" : "line"}${properties.isActive ? " active" : ""}`}
-      aria-rowindex={properties.index + 2}
-      aria-selected={properties.isSelected}
-      aria-expanded={group ? !properties.isClosed : undefined}
-      style={{ transform: `translateY(${properties.top}px)` }}
+      id={`line-${id}`}
+      data-line={index}
+      className={`${isGroup ? "line of" : "line"}${isActive ? " active" : ""}`}
+      aria-rowindex={index + 2}
+      aria-selected={isSelected}
+      aria-expanded={isGroup ? !isClosed : undefined}
+      style={{ transform: `translateY(${top}px)` }}
     >
-      {check}
-      {group ? (
-        <Group title={group.title} rows={group.rows} runs={runs} isClosed={properties.isClosed} />
-      ) : isNarrow ? (
-        <NarrowCells runs={runs} row={row} />
+      <span role="gridcell" className="select">
+        <i aria-hidden="true">{isSelected ? "☑" : "☐"}</i>
+      </span>
+      {isGroup ? (
+        <Head line={line} runs={runs} isClosed={isClosed} />
       ) : (
         columns.map((column) => (
           <span key={column.key} role="gridcell" className={column.isNumber ? "number" : undefined}>
-            {column.cell(row)}
+            {column.cell(line.row)}
           </span>
         ))
       )}
@@ -233,28 +215,14 @@ const Row = memo(function Row(properties: RowProperties) {
   );
 });
 
-function NarrowCells({ runs, row }: { runs: Runs; row: number }) {
-  return (
-    <>
-      <span role="gridcell">
-        <State status={runs.status[row] ?? "NotStarted"} short /> <Name runs={runs} row={row} />
-        <small>
-          {shortTime(runs.created[row] ?? 0)} · {runs.trigger[row]}
-        </small>
-      </span>
-      <span role="gridcell" className="number">
-        <Duration runs={runs} row={row} />
-      </span>
-    </>
-  );
-}
-
-function Group({ title, rows, runs, isClosed }: { title: string; rows: number[]; runs: Runs; isClosed: boolean }) {
+function Head({ line, runs, isClosed }: { line: Line; runs: Runs; isClosed: boolean }) {
   const counts = new Map<Status, number>();
-  for (const row of rows) counts.set(runs.status[row] as Status, (counts.get(runs.status[row] as Status) ?? 0) + 1);
+  for (const row of line.rows)
+    counts.set(runs.status[row] as Status, (counts.get(runs.status[row] as Status) ?? 0) + 1);
   return (
-    <span role="gridcell" className="title">
-      <i aria-hidden="true">{isClosed ? "▸" : "▾"}</i> <b>{title}</b> <small>{count(rows.length, "run")}</small>
+    <span role="gridcell">
+      <i aria-hidden="true">{isClosed ? "▸" : "▾"}</i> <b>{line.group}</b>{" "}
+      <small>{count(line.rows.length, "run")}</small>
       {[...counts].map(([status, amount]) => (
         <small key={status} className={`state ${status}`} title={status}>
           {symbol(status)} {amount}
