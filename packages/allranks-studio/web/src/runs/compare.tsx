@@ -145,9 +145,9 @@ function difference(line: string, index: number) {
   );
 }
 
-// The lowest and the highest number of a row stand out.
+// The lowest and the highest of several numbers stand out.
 function extreme(value: number | null, all: (number | null)[]): ReactNode {
   const numbers = all.filter((each) => each !== null);
   const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
-  return low < high && (value === low || value === high) ? <b>{number(value)}</b> : number(value);
+  return numbers.length > 2 && low < high && (value === low || value === high) ? <b>{number(value)}</b> : number(value);
 }
