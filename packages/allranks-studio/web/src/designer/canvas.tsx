@@ -2,8 +2,10 @@
 import {
   applyNodeChanges,
   Background,
+  BaseEdge,
   type Connection,
   type EdgeChange,
+  type EdgeProps,
   type Edge as FlowEdge,
   type NodeChange,
   ReactFlow,
@@ -17,10 +19,11 @@ import { type BoxNode, BoxView, connectionMisfit, KINDS } from "./node";
 import { Overview } from "./overview";
 import { PALETTE_DATA } from "./palette";
 import { hue, nodeAt } from "./ports";
-import { type Box, bounds, type Scene, scene, type Wire } from "./scene";
+import { type Box, bounds, type Detour, detour, type Scene, scene, type Wire } from "./scene";
 import { CanvasTools, useActions } from "./tools";
 
 const TYPES = { box: BoxView };
+const EDGES = { wire: WireView };
 const FAR = 0.4; // below this zoom, a large graph is drawn by the overview
 const LARGE = 60; // nodes
 const ZOOM = { minZoom: 0.02, maxZoom: 2, zoomOnDoubleClick: false };
@@ -40,7 +43,10 @@ export function Canvas() {
   const frame = useRef<HTMLElement>(null);
   const { nodes, changeNodes } = useNodes(drawn, boxes);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set()); // wires
-  const edges = useMemo(() => drawn.wires.map((wire) => flowEdge(wire, chosen, editable)), [drawn, chosen, editable]);
+  const edges = useMemo(
+    () => (isFar ? [] : drawn.wires.map((wire) => flowEdge(wire, boxes, chosen, editable))),
+    [isFar, drawn, boxes, chosen, editable],
+  );
 
   const misfit = useCallback(
     ({ source, sourceHandle, target, targetHandle }: Connection | FlowEdge) => {
@@ -121,7 +127,8 @@ export function Canvas() {
     <section ref={frame} className="canvas" aria-label="Canvas" onKeyDown={press} {...accept} onDrop={drop}>
       <ReactFlow<BoxNode>
         nodes={isFar ? [] : nodes}
-        edges={isFar ? [] : edges}
+        edges={edges}
+        edgeTypes={EDGES}
         nodeTypes={TYPES}
         onNodesChange={changeNodes}
         onEdgesChange={changeEdges}
@@ -204,11 +211,30 @@ function flowNode(box: Box, isSelected: boolean, editable: boolean): BoxNode {
   };
 }
 
-function flowEdge(wire: Wire, chosen: ReadonlySet<string>, editable: boolean): FlowEdge {
+type WireEdge = FlowEdge<{ detour: Detour | undefined }, "wire">;
+
+function WireView({ id, sourceX, sourceY, targetX, targetY, data }: EdgeProps<WireEdge>) {
+  const curve = (x1: number, y1: number, x2: number, y2: number) => {
+    const bend = Math.max((x2 - x1) / 2, 24);
+    return `C${x1 + bend},${y1} ${x2 - bend},${y2} ${x2},${y2}`;
+  };
+  const { left, right, y } = data?.detour ?? { left: targetX, right: targetX, y: targetY };
+  const rest = data?.detour ? `H${right}${curve(right, y, targetX, targetY)}` : "";
+  return <BaseEdge id={id} path={`M${sourceX},${sourceY}${curve(sourceX, sourceY, left, y)}${rest}`} />;
+}
+
+function flowEdge(
+  wire: Wire,
+  boxes: ReadonlyMap<string, Box>,
+  chosen: ReadonlySet<string>,
+  editable: boolean,
+): WireEdge {
   const { id, source, sourcePort, target, targetPort } = wire;
   const isData = targetPort !== "";
   return {
     id,
+    type: "wire",
+    data: { detour: detour(wire, boxes) },
     source,
     sourceHandle: `${wire.inner ? "inner" : "out"}:${sourcePort}`,
     target,

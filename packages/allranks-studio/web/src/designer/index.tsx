@@ -13,7 +13,6 @@ import { goTo, Provider, useEditor } from "./editor";
 import { Findings, Form } from "./form";
 import { useMedia, useStylesheet } from "./media";
 import { Side } from "./palette";
-import { Split } from "./split";
 import { Start } from "./start";
 
 const NARROW = "(max-width: 899px)";
@@ -61,12 +60,7 @@ function Workbench() {
       <Side />
       <div className={`middle ${side}`}>
         {editor.graph ? <Canvas /> : <Empty title="The code cannot be read yet." />}
-        {side !== "hidden" && (
-          <>
-            <Split side={side} />
-            <Code />
-          </>
-        )}
+        {side !== "hidden-code" && <Code />}
       </div>
       <Form />
       <NoticeBar />
@@ -81,7 +75,7 @@ function Workbench() {
 const PLACES = [
   ["below", "Code below"],
   ["beside", "Code beside"],
-  ["hidden", "No code"],
+  ["hidden-code", "No code"],
 ] as const;
 
 function Bar() {

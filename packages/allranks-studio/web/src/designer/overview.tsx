@@ -5,26 +5,11 @@ import { useEditor } from "./editor";
 import { useMedia } from "./media";
 import type { Box, Wire } from "./scene";
 
-const COLORS = [
-  "--paper",
-  "--edge",
-  "--ink",
-  "--link",
-  "--bad",
-  "--warn",
-  "--done",
-  "--run",
-  "--soft",
-  "--wash",
-] as const;
-type Colors = Record<(typeof COLORS)[number], string>;
-const OF_STATUS: Record<string, (typeof COLORS)[number]> = {
+const OF_STATUS: Record<string, string> = {
   Failed: "--bad",
   Running: "--run",
   Preparing: "--run",
   Completed: "--done",
-  Canceled: "--warn",
-  Interrupted: "--warn",
 };
 
 export function Overview({ boxes, wires }: { boxes: Box[]; wires: Wire[] }) {
@@ -34,19 +19,20 @@ export function Overview({ boxes, wires }: { boxes: Box[]; wires: Wire[] }) {
   const width = useStore((state) => state.width);
   const height = useStore((state) => state.height);
   const isDark = useMedia("(prefers-color-scheme: dark)");
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the colours are those of the mode
-  const colors = useMemo(readColors, [isDark]);
   const places = useMemo(() => new Map(boxes.map((box) => [box.node.path, box])), [boxes]);
   const failing = useMemo(() => new Set(document.findings.map((each) => each.node)), [document.findings]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the colours are those of the mode
   useLayoutEffect(() => {
     const context = element.current?.getContext("2d");
     if (!context) return;
+    const style = getComputedStyle(element.current ?? window.document.body);
+    const color = (name: string) => style.getPropertyValue(name);
     const scale = devicePixelRatio;
     context.setTransform(scale, 0, 0, scale, 0, 0);
     context.clearRect(0, 0, width, height);
     context.setTransform(zoom * scale, 0, 0, zoom * scale, x * scale, y * scale);
     context.lineWidth = 1 / zoom;
-    context.strokeStyle = colors["--edge"];
+    context.strokeStyle = color("--edge");
     context.globalAlpha = 0.6;
     context.beginPath();
     for (const wire of wires) {
@@ -63,20 +49,20 @@ export function Overview({ boxes, wires }: { boxes: Box[]; wires: Wire[] }) {
     for (const box of boxes) {
       if (box.left > right || box.top > bottom || box.left + box.width < left || box.top + box.height < top) continue;
       const status = OF_STATUS[run?.states.get(box.node.path)?.status ?? ""];
-      context.fillStyle = colors[box.open ? "--wash" : "--paper"];
-      context.strokeStyle = colors[failing.has(box.node.path) ? "--bad" : (status ?? "--edge")];
+      context.fillStyle = color(box.open ? "--wash" : "--paper");
+      context.strokeStyle = color(failing.has(box.node.path) ? "--bad" : (status ?? "--edge"));
       context.lineWidth = (status || failing.has(box.node.path) ? 2 : 1) / zoom;
       if (chosen.has(box.node.path)) {
-        context.strokeStyle = colors["--link"];
+        context.strokeStyle = color("--link");
         context.lineWidth = 3 / zoom;
       }
       context.fillRect(box.left, box.top, box.width, box.height);
       context.strokeRect(box.left, box.top, box.width, box.height);
       if (zoom < 0.2 || box.open) continue;
-      context.fillStyle = colors["--ink"];
+      context.fillStyle = color("--ink");
       context.fillText(box.node.name, box.left + 10, box.top + box.height / 2 + 9, box.width - 20);
     }
-  }, [boxes, wires, places, failing, x, y, zoom, width, height, colors, selection, run]);
+  }, [boxes, wires, places, failing, x, y, zoom, width, height, isDark, selection, run]);
   return (
     <canvas
       ref={element}
@@ -87,9 +73,4 @@ export function Overview({ boxes, wires }: { boxes: Box[]; wires: Wire[] }) {
       aria-label={`${boxes.length} nodes from far away. The list of nodes on the left has them by name.`}
     />
   );
-}
-
-function readColors(): Colors {
-  const style = getComputedStyle(document.documentElement);
-  return Object.fromEntries(COLORS.map((name) => [name, style.getPropertyValue(name)])) as Colors;
 }

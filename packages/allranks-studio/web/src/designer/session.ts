@@ -116,6 +116,13 @@ export class Session {
     post("/api/document/positions", { folder, path, positions }).catch(this.tell);
   }
 
+  // Forget where nodes were moved.
+  arrange = async () => {
+    const { folder, path } = this;
+    await post("/api/document/positions", { folder, path, positions: {} }).catch(this.tell);
+    await this.load();
+  };
+
   say = (said: string) => this.set({ said });
 
   private tell = (error: unknown) => this.set({ notice: notice(error, null) });

@@ -1,48 +1,39 @@
 // What can be done with the selection and the view: buttons, and the same as shortcuts.
 import { useReactFlow } from "@xyflow/react";
+import type { Edit } from "../api";
 import { Button } from "./controls";
 import { useEditor } from "./editor";
 import { freeName, nodeAt, parentOf } from "./ports";
 
 export function useActions() {
-  const editor = useEditor();
-  const { selection, root, session, editable, graph } = editor;
+  const { selection, root, session, editable, graph, select, ask, remove } = useEditor();
   const [only = ""] = selection;
   const node = selection.length === 1 ? nodeAt(root, only) : undefined;
   const canChange = editable && selection.length > 0 && !selection.some((path) => nodeAt(root, path)?.lock);
-  const selectNew = (name: string) => (after: unknown) =>
-    after && editor.select([[parentOf(only), name].filter(Boolean).join(".")]);
-  return {
-    node,
-    canChange,
-    rename: () => {
-      if (!canChange || !node) return;
-      const done = (name: string) =>
-        session
-          .edit(`Renamed ${node.name} to ${name}.`, { op: "rename_node", node: node.path, name })
-          .then(selectNew(name));
-      editor.ask({ kind: "name", title: `Rename ${node.name}`, value: node.name, submit: "Rename", done });
-    },
-    duplicate: () => {
-      if (!canChange) return;
-      const edits = selection.map((path) => ({ op: "duplicate_node", node: path, name: "" }) as const);
-      session.edit(`Duplicated ${selection.join(", ")}.`, ...edits);
-    },
-    wrap: () => {
-      if (!canChange) return;
-      const done = (name: string) =>
-        session
-          .edit(`Wrapped ${selection.join(", ")} in ${name}.`, { op: "wrap_nodes", nodes: selection, name })
-          .then(selectNew(name));
-      const value = freeName(graph, node ? `${node.name}_pipeline` : "part");
-      editor.ask({ kind: "name", title: "Wrap in a nested pipeline", value, submit: "Wrap", done });
-    },
-    remove: () => editor.remove(selection, []),
+  const names = selection.join(", ");
+  const askName = (title: string, submit: string, value: string, edit: (name: string) => Edit) => {
+    const done = async (name: string) => {
+      const after = await session.edit(`${title}: ${name}.`, edit(name));
+      if (after) select([[parentOf(only), name].filter(Boolean).join(".")]);
+    };
+    if (canChange) ask({ kind: "name", title, value, submit, done });
   };
+  const rename = () =>
+    node &&
+    askName(`Rename ${node.name}`, "Rename", node.name, (name) => ({ op: "rename_node", node: node.path, name }));
+  const wrap = () => {
+    const value = freeName(graph, node ? `${node.name}_pipeline` : "part");
+    askName(`Wrap ${names}`, "Wrap", value, (name) => ({ op: "wrap_nodes", nodes: selection, name }));
+  };
+  const duplicate = () => {
+    const edits = selection.map((path): Edit => ({ op: "duplicate_node", node: path, name: "" }));
+    if (canChange) session.edit(`Duplicated ${names}.`, ...edits);
+  };
+  return { node, canChange, rename, wrap, duplicate, remove: () => remove(selection, []) };
 }
 
 export function CanvasTools({ fit }: { fit: () => void }) {
-  const { view, enter, document, selection } = useEditor();
+  const { view, enter, document, selection, session, editable } = useEditor();
   const flow = useReactFlow();
   const { node, canChange, rename, duplicate, wrap, remove } = useActions();
   const trail = view.split(".").filter(Boolean);
@@ -77,6 +68,7 @@ export function CanvasTools({ fit }: { fit: () => void }) {
         <Button text="−" name="Zoom out" onClick={() => flow.zoomOut()} />
         <Button text="+" name="Zoom in" onClick={() => flow.zoomIn()} />
         <Button text="Fit" onClick={fit} />
+        <Button text="Arrange" disabled={!editable} title="Forget where nodes were moved" onClick={session.arrange} />
       </div>
     </>
   );
