@@ -19,13 +19,14 @@ import { type BoxNode, BoxView, connectionMisfit, KINDS } from "./node";
 import { Overview } from "./overview";
 import { PALETTE_DATA } from "./palette";
 import { hue, nodeAt } from "./ports";
-import { type Box, bounds, type Detour, detour, type Scene, scene, type Wire } from "./scene";
+import { type Box, bounds, detour, type Scene, scene, type Wire } from "./scene";
 import { CanvasTools, useActions } from "./tools";
 
 const TYPES = { box: BoxView };
 const EDGES = { wire: WireView };
 const FAR = 0.4; // below this zoom, a large graph is drawn by the overview
 const LARGE = 60; // nodes
+const BAR = 46; // height of the toolbars above the canvas
 const ZOOM = { minZoom: 0.02, maxZoom: 2, zoomOnDoubleClick: false };
 const KEYS = { deleteKeyCode: null, multiSelectionKeyCode: ["Control", "Meta", "Shift"], connectOnClick: false };
 const LOOKS = { elevateEdgesOnSelect: true, proOptions: { hideAttribution: true } };
@@ -44,7 +45,7 @@ export function Canvas() {
   const { nodes, changeNodes } = useNodes(drawn, boxes);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set()); // wires
   const edges = useMemo(
-    () => (isFar ? [] : drawn.wires.map((wire) => flowEdge(wire, boxes, chosen, editable))),
+    () => (isFar ? [] : drawn.wires.map((wire) => flowEdge(wire, detour(wire, boxes), chosen.has(wire.id), editable))),
     [isFar, drawn, boxes, chosen, editable],
   );
 
@@ -78,11 +79,11 @@ export function Canvas() {
     const size = frame.current?.getBoundingClientRect();
     if (!drawn.boxes.length || !size) return;
     const { left, top, right, bottom } = bounds(drawn.boxes.filter((box) => !box.parent));
-    const zoom = Math.min((size.width - 60) / (right - left), (size.height - 90) / (bottom - top), 1);
-    flow.setCenter((left + right) / 2, (top + bottom) / 2 - 15 / zoom, { zoom });
+    const zoom = Math.min((size.width - 60) / (right - left), (size.height - 2 * BAR) / (bottom - top), 1);
+    flow.setCenter((left + right) / 2, (top + bottom - BAR / 2 / zoom) / 2, { zoom });
   }, [drawn, flow]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: once for each graph, not after each change of it
-  useEffect(fit, [editor.view, graph === null]);
+  useEffect(fit, [editor.view, drawn.boxes.length === 0]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: once for each request
   useEffect(() => {
     const box = editor.reveal && boxes.get(editor.reveal.path);
@@ -211,35 +212,30 @@ function flowNode(box: Box, isSelected: boolean, editable: boolean): BoxNode {
   };
 }
 
-type WireEdge = FlowEdge<{ detour: Detour | undefined }, "wire">;
+type WireEdge = FlowEdge<{ way: ReturnType<typeof detour> }, "wire">;
 
 function WireView({ id, sourceX, sourceY, targetX, targetY, data }: EdgeProps<WireEdge>) {
   const curve = (x1: number, y1: number, x2: number, y2: number) => {
     const bend = Math.max((x2 - x1) / 2, 24);
     return `C${x1 + bend},${y1} ${x2 - bend},${y2} ${x2},${y2}`;
   };
-  const { left, right, y } = data?.detour ?? { left: targetX, right: targetX, y: targetY };
-  const rest = data?.detour ? `H${right}${curve(right, y, targetX, targetY)}` : "";
+  const { left, right, y } = data?.way ?? { left: targetX, right: targetX, y: targetY };
+  const rest = data?.way ? `H${right}${curve(right, y, targetX, targetY)}` : "";
   return <BaseEdge id={id} path={`M${sourceX},${sourceY}${curve(sourceX, sourceY, left, y)}${rest}`} />;
 }
 
-function flowEdge(
-  wire: Wire,
-  boxes: ReadonlyMap<string, Box>,
-  chosen: ReadonlySet<string>,
-  editable: boolean,
-): WireEdge {
+function flowEdge(wire: Wire, way: ReturnType<typeof detour>, selected: boolean, editable: boolean): WireEdge {
   const { id, source, sourcePort, target, targetPort } = wire;
   const isData = targetPort !== "";
   return {
     id,
     type: "wire",
-    data: { detour: detour(wire, boxes) },
+    data: { way },
     source,
     sourceHandle: `${wire.inner ? "inner" : "out"}:${sourcePort}`,
     target,
     targetHandle: `in:${targetPort}`,
-    selected: chosen.has(id),
+    selected,
     selectable: isData && editable,
     focusable: isData && editable,
     className: isData ? hue(wire.type) : "after",
@@ -254,5 +250,5 @@ function isVisible(box: Box, view: { x: number; y: number; zoom: number }, frame
   const [left, top] = [box.left * view.zoom + view.x, box.top * view.zoom + view.y];
   const [right, bottom] = [left + box.width * view.zoom, top + box.height * view.zoom];
   const isInside = right <= (frame?.clientWidth ?? 0) && bottom <= (frame?.clientHeight ?? 0);
-  return left >= 0 && top >= 0 && isInside && view.zoom > FAR;
+  return left >= 0 && top >= BAR && isInside && view.zoom > FAR;
 }

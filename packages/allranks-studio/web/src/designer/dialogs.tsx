@@ -94,7 +94,6 @@ function RunDialog({ onClose }: { onClose: () => void }) {
       setStarting(false);
     }
   };
-  const errors = document.findings.filter((each) => each.level === "error").length;
   return (
     <Dialog
       title={`Run ${document.display_name || document.name}`}
@@ -103,7 +102,6 @@ function RunDialog({ onClose }: { onClose: () => void }) {
       disabled={isStarting}
       onSubmit={start}
     >
-      {errors > 0 && <p className="wrong">The check found errors. The run does not start before they are fixed.</p>}
       {root?.inputs.map((port) => (
         <Field
           key={port.name}

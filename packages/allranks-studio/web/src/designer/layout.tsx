@@ -22,6 +22,7 @@ export function LayoutForm({ node, layout }: Properties) {
   const size = layout.size ? `${layout.size}, ${count(layout.gpus, "GPU")} each` : "size not given";
   const change = (distribution: string) =>
     session.edit(`Distribution ${distribution}.`, { op: "set_distribution", node: node.path, distribution });
+  const choice = { label: "Distribution", options: DISTRIBUTIONS, disabled: !editable || node.lock !== null };
   return (
     <fieldset>
       <legend>Layout</legend>
@@ -32,13 +33,7 @@ export function LayoutForm({ node, layout }: Properties) {
         <Count node={node} layout={layout} which="processes" label="Processes per instance" />
       </div>
       <b>Distribution</b>
-      <Choose
-        label="Distribution"
-        options={DISTRIBUTIONS}
-        value={layout.distribution}
-        disabled={!editable || node.lock !== null}
-        onChange={change}
-      />
+      <Choose {...choice} value={layout.distribution} onChange={change} />
     </fieldset>
   );
 }

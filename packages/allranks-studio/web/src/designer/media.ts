@@ -14,18 +14,11 @@ export function useMedia(query: string): boolean {
 
 // Load a stylesheet once. Return whether it has arrived: the canvas measures what it draws.
 export function useStylesheet(url: string): boolean {
-  const [isLoaded, setLoaded] = useState(() => document.querySelector(`link[href="${url}"][data-loaded]`) !== null);
+  const [isLoaded, setLoaded] = useState(() => !!document.querySelector<HTMLLinkElement>(`link[href="${url}"]`)?.sheet);
   useEffect(() => {
     if (isLoaded) return;
-    const link = document.createElement("link");
-    link.rel = "stylesheet";
-    link.href = url;
-    const finish = () => {
-      link.dataset.loaded = "";
-      setLoaded(true);
-    };
-    link.addEventListener("load", finish);
-    link.addEventListener("error", finish);
+    const link = Object.assign(document.createElement("link"), { rel: "stylesheet", href: url });
+    link.onload = link.onerror = () => setLoaded(true);
     document.head.append(link);
   }, [url, isLoaded]);
   return isLoaded;

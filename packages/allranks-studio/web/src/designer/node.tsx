@@ -32,37 +32,25 @@ export const KINDS: Record<Node["kind"], [string, string]> = {
 export const BoxView = memo(({ data: { box }, selected }: NodeProps<BoxNode>) => {
   const { node } = box;
   const update = useUpdateNodeInternals();
-  const ports = [...box.inputs, ...box.outputs].map((port) => port.name).join();
+  const names = [...box.inputs, ...box.outputs].map((port) => port.name).join();
   // biome-ignore lint/correctness/useExhaustiveDependencies: the library measures the ports again when they change
-  useEffect(() => update(node.path), [ports, box.inputs.length, box.width, box.height, box.open, node.path]);
+  useEffect(() => update(node.path), [names, box.inputs.length, box.width, box.height, box.open, node.path]);
   const inner = node.graph?.inputs.filter((port) => isData(port.type)) ?? [];
+  const ports = (list: (InputPort | Port)[], side: PortProperties["side"]) =>
+    list.map((port) => <PortHandle key={port.name} box={box} port={port} side={side} isReachable={selected} />);
   const { run } = useEditor();
   const status = run?.states.get(node.path)?.status ?? "";
   return (
     <div className={`box ${node.kind} ${status} ${node.lock ? "locked" : ""} ${box.open ? "open" : ""}`}>
       <Head box={box} />
       <div className="ports">
-        <div>
-          {box.inputs.map((port) => (
-            <PortHandle key={port.name} box={box} port={port} side="in" isReachable={selected} />
-          ))}
-        </div>
-        <div>
-          {box.outputs.map((port) => (
-            <PortHandle key={port.name} box={box} port={port} side="out" isReachable={selected} />
-          ))}
-        </div>
+        <div>{ports(box.inputs, "in")}</div>
+        <div>{ports(box.outputs, "out")}</div>
       </div>
       {footer(node) && <footer title={footer(node)}>{footer(node)}</footer>}
       <Handle id="in:" type="target" position={Position.Left} isConnectable={false} className="whole" />
       <Handle id="out:" type="source" position={Position.Right} isConnectable={false} className="whole" />
-      {box.open && (
-        <div className="inner">
-          {inner.map((port) => (
-            <PortHandle key={port.name} box={box} port={port} side="inner" />
-          ))}
-        </div>
-      )}
+      {box.open && <div className="inner">{ports(inner, "inner")}</div>}
     </div>
   );
 });
@@ -115,10 +103,10 @@ interface PortProperties {
   box: Box;
   port: InputPort | Port;
   side: "in" | "out" | "inner"; // inner: an input of an open pipeline, on its inner side
-  isReachable?: boolean; // by Tab
+  isReachable: boolean; // by Tab
 }
 
-function PortHandle({ box: { node, graph, parent }, port, side, isReachable = false }: PortProperties) {
+function PortHandle({ box: { node, graph, parent }, port, side, isReachable }: PortProperties) {
   const { document, connect } = useEditor();
   const { name, type } = port;
   const isInput = side === "in";

@@ -148,15 +148,8 @@ function wire(
   return { id: `${source}.${sourcePort}>${target}.${targetPort}`, source, sourcePort, target, targetPort, type, inner };
 }
 
-// A part of a wire that is straight, at `y`, so that it passes boxes instead of crossing them.
-export interface Detour {
-  left: number;
-  right: number;
-  y: number;
-}
-
-// Return the detour of a wire; undefined if no box is in its way.
-export function detour({ source, target, inner }: Wire, boxes: ReadonlyMap<string, Box>): Detour | undefined {
+// Return the straight part by which a wire passes boxes; undefined if no box is in its way.
+export function detour({ source, target, inner }: Wire, boxes: ReadonlyMap<string, Box>) {
   const [from, to] = [boxes.get(source), boxes.get(target)];
   if (!from || !to || inner) return undefined;
   const [x, width] = [from.left + from.width, to.left - from.left - from.width];

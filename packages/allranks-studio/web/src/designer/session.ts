@@ -188,7 +188,7 @@ function notice(error: unknown, retry: (() => void) | null): Notice {
   const fix = error instanceof ServerError ? error.fix : "";
   const body = error instanceof ServerError ? (error.body as Partial<Refusal> | null) : null;
   const refused = error instanceof ServerError && error.status === 422 && body;
-  if (!refused) return { title, lines: fix ? [fix] : [], problems: [], retry };
+  if (!refused) return { title, lines: fix && !title.includes(fix) ? [fix] : [], problems: [], retry };
   const lines = body.difference?.length ? ["The edit would also have changed:", ...body.difference] : [];
   return { title: "Nothing was changed.", lines, problems: body.problems ?? [], retry };
 }

@@ -1,5 +1,5 @@
 // The first view: pipelines of the folder, and new ones.
-import { type ReactNode, useState } from "react";
+import { useState } from "react";
 import type { PipelineFile } from "../api";
 import { Dialog, Loading, Problem } from "../parts";
 import { navigate, view } from "../router";
@@ -20,7 +20,8 @@ export function Start({ folder }: { folder: string }) {
         {mine?.map((each) => (
           <li key={each.path}>
             <a href={view(["designer"], { path: each.path })}>
-              <Tile title={each.title} text={each.path} />
+              <b>{each.title}</b>
+              <small>{each.path}</small>
             </a>
           </li>
         ))}
@@ -31,7 +32,8 @@ export function Start({ folder }: { folder: string }) {
         {[EMPTY, ...(library ?? [])].map((each) => (
           <li key={each.path}>
             <button type="button" onClick={() => setSource(each)}>
-              <Tile title={each.path ? each.title : "Empty"} text={each.path && fileName(each.path)} />
+              <b>{each.path ? each.title : "Empty"}</b>
+              <small>{fileName(each.path)}</small>
             </button>
           </li>
         ))}
@@ -42,15 +44,6 @@ export function Start({ folder }: { folder: string }) {
 }
 
 const fileName = (path: string) => path.replace(/^.*\//, "");
-
-function Tile({ title, text }: { title: string; text: string }): ReactNode {
-  return (
-    <>
-      <b>{title}</b>
-      <small>{text}</small>
-    </>
-  );
-}
 
 function New({ folder, source, onClose }: { folder: string; source: PipelineFile; onClose: () => void }) {
   const [path, setPath] = useState(fileName(source.path) || "my_pipeline.py");
