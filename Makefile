@@ -76,7 +76,7 @@ dist: $(VENV)/.release $(STUDIO) # The files of a release, in dist: the sdist an
 	$(BIN)/python tools/add_sboms.py dist/*.whl
 	$(BIN)/python -m twine check --strict dist/*
 benchmarks: $(VENV)/.dev
-	for file in benchmarks/*.py; do $(BIN)/python $$file || failed=1; done; exit $${failed:-0}
+	for file in benchmarks/*.py; do PYTHONPATH=tests $(BIN)/python $$file || failed=1; done; exit $${failed:-0}
 pictures: $(VENV)/.dev # Those of the documentation: runs two trainings, and needs Chromium.
 	PYTHONPATH=tests $(BIN)/python tools/make_pictures.py
 docs: $(VENV)/.dev # The pages that are made from the source, and the site in build/site. It needs no network.

@@ -145,6 +145,7 @@ class Tab:
 
     errors:   what a developer would see in red: exceptions, and messages about what was refused or is missing
     requests: the addresses that the page asked for
+    dragged:  what is being dragged, if drags are intercepted
     """
 
     def __init__(self, browser: Browser, session: str) -> None:
@@ -152,6 +153,7 @@ class Tab:
         self._session = session
         self.errors: list[str] = []
         self.requests: list[str] = []
+        self.dragged: dict[str, Any] | None = None
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         return self._browser.call(method, self._session, **parameters)
@@ -165,6 +167,8 @@ class Tab:
             self.errors.append(parameters["entry"]["text"])
         elif method == "Network.requestWillBeSent":
             self.requests.append(parameters["request"]["url"])
+        elif method == "Input.dragIntercepted":
+            self.dragged = parameters["data"]
 
     def evaluate(self, expression: str) -> Any:
         """Return the value of a JavaScript expression; of a promise, what it resolves to."""
