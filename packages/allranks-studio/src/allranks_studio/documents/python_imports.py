@@ -73,7 +73,7 @@ def _extended(source: Source, node: ast.ImportFrom, name: str) -> Patch:
     line = ", ".join(texts)
     if bracket.start - start + len(line) <= source.width:
         return Patch(bracket.start, bracket.end, line)
-    rows = laid_out(texts, " " * source.width, "", source, hangs=False)
+    rows = laid_out(texts, "(" * source.width, "", source, hangs=False)  # a head that leaves no room in one line
     return Patch(bracket.start, bracket.end, f"({rows.strip(' ')})")
 
 
