@@ -164,15 +164,15 @@ def private_file(path: Path) -> None:
                 path.chmod(0o600)
 
 
-def write_file(path: Path, text: str, mode: int = 0o644) -> None:
+def write_file(path: Path, text: str | bytes, mode: int = 0o644) -> None:
     """Write a file atomically: a reader finds either the earlier or the new text.
 
     Raise OSError if the file cannot be written. No temporary file remains then.
     """
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(text.encode() if isinstance(text, str) else text)
             os.fchmod(file.fileno(), mode)
         os.replace(temporary, path)
     except BaseException:

@@ -235,10 +235,10 @@ def test_read_only_file(tmp_path: Path, reader: Reader) -> None:
 def test_full_disk_leaves_the_file(tmp_path: Path, reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
     document = opened(tmp_path, reader)
 
-    def full(_: int) -> None:
+    def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "fchmod", full)
     with pytest.raises(OSError, match="No space"):
         document.edit(document.digest, [edits.DeleteNode("prepare")])
     assert [file.name for file in tmp_path.iterdir()] == ["two.py"]

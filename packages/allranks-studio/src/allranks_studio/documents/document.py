@@ -143,7 +143,10 @@ class Document:
                 raise Refused(read.findings, [])
             # Only the reader knows the ports of a new component, and the name of a variant.
             result = _followed(_intended(before, edit, read.graph) if is_new else result, edit, read.graph)
-            if lines := difference(result, read.graph):
+            lines = difference(result, read.graph)
+            if isinstance(edit, edits.SetCompute) and not edit.node and read.compute != edit.compute:
+                lines = [f"compute of the pipeline: {read.compute or 'none'}, not {edit.compute or 'none'}"]
+            if lines:
                 raise Refused([], lines)
             titles.append(title_of(edit))
         if titles:
@@ -153,6 +156,8 @@ class Document:
     def write(self, digest: str, text: str) -> None:
         """Write a text that the user typed, whatever it means. Raise as `edit` does."""
         self._require(digest)
+        if "\r\n" in self._text and "\r" not in text:  # an editor in the browser has its own line ends
+            text = text.replace("\n", "\r\n")
         data = file_text.encode(text, self._data, self._file)
         if data != self._data:
             self._write(data, self._read(text), _TYPING)

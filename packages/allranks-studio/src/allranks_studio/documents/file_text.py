@@ -2,14 +2,12 @@
 
 import codecs
 import hashlib
-import os
 import re
 import stat
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
+from allranks.workspace import write_file
 
 MOST_BYTES = 4 << 20
 """Limit for a file. A pipeline of 1,000 nodes has 0.3 MB."""
@@ -66,23 +64,5 @@ def located(folder: Path, path: str) -> Path:
 
 
 def replace(path: Path, data: bytes) -> None:
-    """Replace the content of a file, or create it, in one step. Its mode stays. Raise OSError."""
-    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask()
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with open(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fchmod(file.fileno(), mode)
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+    """Replace the content of a file in one step. Its mode stays. Raise OSError."""
+    write_file(path, data, stat.S_IMODE(path.stat().st_mode))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from allranks.azure.dsl import load_code
-from allranks.errors import InputError, Problem
+from allranks_studio.documents.components import spec_of
 from allranks_studio.documents.patches import Patch
 from allranks_studio.documents.python_outline import is_pipeline, root_of
 from allranks_studio.documents.python_source import Bracket, Source, laid_out
@@ -124,40 +124,41 @@ def component(source: Source, reference: str, file: Path) -> tuple[str, list[Pat
 
     Raise InputError if there is no such component.
     """
-    origin, _, name = reference.partition(":")
+    spec, (origin, _, name) = spec_of(reference, file).resolve(), reference.partition(":")
     if origin == "library":
         return imported(source, LIBRARY, name)
     taken = used_names(source) | {each.name for each in ast.walk(source.tree) if isinstance(each, ast.FunctionDef)}
     if origin == "registered":
         variable = _free(name.removeprefix("azureml:").partition(":")[0].partition("@")[0].rpartition("/")[2], taken)
         return variable, _registered(source, variable, f"azureml:{name.removeprefix('azureml:')}")
-    spec = next((found for folder in file.parents if (found := folder / name).is_file()), None)
-    if origin != "project" or spec is None:
-        raise InputError(Problem(reference, "there is no such component", "a component of the palette"))
-    spec = spec.resolve()
-    loads = [(node, path) for node in source.tree.body if (path := _loaded(node)) is not None]
-    for node, path in loads:
-        if _evaluated(path, source, file) == spec and isinstance(node, ast.Assign):
+    variable, loads = _free(spec.parent.name, taken), [*_loads(source, file)]
+    for node, _, folder, relative in loads:
+        if (folder / relative).resolve() == spec:
             return root_of(node.targets[0]), []
-    variable = _free(spec.parent.name, taken)
-    base = loads[-1][1].left if loads and isinstance(loads[-1][1], ast.BinOp) else None
-    folder = _evaluated(base, source, file) if base is not None else None
     patches: list[Patch] = []
-    if base is not None and folder is not None:
-        code = source.code(base)
-    elif loads and isinstance(loads[-1][1], ast.Constant) and (folder := _folder_of(loads[-1][1].value, file)):
-        code = ""
+    if loads:
+        after, base, folder, _ = loads[-1]
     else:
-        folder, (path_name, patches) = file.parent, imported(source, "pathlib", "Path")
-        code = f"{path_name}(__file__).parent"
-    relative = source.literal(Path(os.path.relpath(spec, folder)).as_posix())
+        path, patches = imported(source, "pathlib", "Path")
+        after, base, folder = None, f"{path}(__file__).parent / ", file.parent
+    place = source.literal(Path(os.path.relpath(spec, folder)).as_posix())
     _, more = imported(source, "azure.ai.ml", "load_component")
-    statement = f"{variable} = load_component({f'{code} / ' if code else ''}{relative})"
-    return variable, [*patches, *more, _appended(source, statement, loads[-1][0] if loads else None)]
+    return variable, [*patches, *more, _appended(source, f"{variable} = load_component({base}{place})", after)]
 
 
-def _folder_of(path: object, file: Path) -> Path | None:
-    return next((folder for folder in file.parents if (folder / str(path)).is_file()), None)
+def _loads(source: Source, file: Path) -> Iterator[tuple[ast.Assign, str, Path, str]]:
+    """Yield the statements that load a component: with the code before its path, as in ``HERE / "a.yaml"``, the folder
+    that this code means, and the path."""
+    near = [folder for parent in file.parents[:4] for folder in (parent, *sorted(parent.glob("*/")))]
+    for node in source.tree.body:
+        given = path = _loaded(node)
+        code = ""
+        if isinstance(given, ast.BinOp) and isinstance(given.op, ast.Div):
+            path, code = given.right, f"{source.code(given.left)} / "
+        name = str(path.value) if isinstance(path, ast.Constant) else "?"
+        found = next((folder for folder in near if (folder / name).is_file()), None)
+        if isinstance(node, ast.Assign) and found is not None:
+            yield node, code, found, name
 
 
 def _registered(source: Source, variable: str, reference: str) -> list[Patch]:
@@ -190,32 +191,3 @@ def _free(name: str, taken: set[str]) -> str:
 def _numbered(base: str) -> Iterator[str]:
     yield base
     yield from (f"{base}_{number}" for number in range(2, 1000))
-
-
-def _evaluated(code: ast.expr, source: Source, file: Path) -> Path | None:
-    """Return the path that code such as ``Path(__file__).parent / "a.yaml"`` means; None for other code."""
-    names = {root_of(each.targets[0]): each.value for each in source.tree.body if isinstance(each, ast.Assign)}
-
-    def visit(node: ast.expr, depth: int) -> Path | str | None:
-        match node:
-            case ast.Constant(value=str(text)):
-                return text
-            case ast.Name(id="__file__"):
-                return str(file)
-            case ast.Name(id=name) if name in names and depth < 9:
-                return visit(names[name], depth + 1)
-            case ast.Call(func=ast.Name(id="Path"), args=[inner]):
-                found = visit(inner, depth)
-                return Path(found) if found is not None else None
-            case ast.Call(func=ast.Attribute(value=inner, attr="resolve" | "absolute"), args=[]):
-                return visit(inner, depth)
-            case ast.Attribute(value=inner, attr="parent"):
-                found = visit(inner, depth)
-                return found.parent if isinstance(found, Path) else None
-            case ast.BinOp(left=left, op=ast.Div(), right=right):
-                first, second = visit(left, depth), visit(right, depth)
-                return first / second if isinstance(first, Path) and second is not None else None
-        return None
-
-    found = visit(code, 0)
-    return Path(found).resolve() if found is not None and Path(found).is_absolute() else None

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Mapping
 
+from allranks.errors import InputError, Problem
 from allranks_studio.documents import edits
 from allranks_studio.documents.canvas import InputPort
 from allranks_studio.documents.edits import FromOutput, Value
