@@ -58,7 +58,6 @@ PARTS = {
     "PipelineInput": f"{_SDK}.entities._job.pipeline._io:PipelineInput",
     "NodeOutput": f"{_SDK}.entities._job.pipeline._io:NodeOutput",
     "builders": f"{_SDK}.dsl._pipeline_component_builder:_definition_builder_stack",
-    "PersistentLocals": f"{_SDK}._utils._func_utils:PersistentLocalsFunctionProfilerBuilder",
     "PipelineComponentBuilder": f"{_SDK}.dsl._pipeline_component_builder:PipelineComponentBuilder",
     "pipeline_expressions": f"{_SDK}.entities._job.pipeline._pipeline_expression",
     "schema_fields": f"{_SDK}._schema.core.fields",

@@ -64,12 +64,6 @@ class Loaded:
     def __init__(self) -> None:
         self.entries: dict[tuple[str, str, str], tuple[Any, dict[str, tuple[int, int]]]] = {}
         self.used: list[tuple[str, str, str]] = []
-        self._opened: list[str] | None = None
-        sys.addaudithook(self._audit)
-
-    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "open" and self._opened is not None and isinstance(arguments[0], (str, os.PathLike)):
-            self._opened.append(os.path.abspath(arguments[0]))
 
     def take(self, kind: str, source: str, load: Callable[[], Any]) -> Any:
         key = kind, source, os.getcwd()
@@ -82,11 +76,17 @@ class Loaded:
         made, files = self.entries.get((kind, source, folder), (None, {"": (0, 0)}))
         if _stamps(files) == files:
             return
-        self._opened = []
-        with contextlib.chdir(folder), contextlib.suppress(Exception):  # the reading reports what is wrong
+        files_read: list[str] = []
+
+        def recorded(file: Any) -> Any:
+            if isinstance(file, (str, os.PathLike)):
+                files_read.append(os.path.abspath(file))
+            return file
+
+        # The reading reports what is wrong.
+        with contextlib.chdir(folder), opening(recorded), contextlib.suppress(Exception):
             made = _LOADERS[kind](source)
-            self.entries[kind, source, folder] = made, _stamps(self._opened)
-        self._opened = None
+            self.entries[kind, source, folder] = made, _stamps(files_read)
 
 
 def _stamps(files: Any) -> dict[str, tuple[int, int]]:
@@ -132,35 +132,27 @@ def prepared(loaded: Loaded) -> Iterator[None]:
     with (
         internals.replaced(sdk, "load_component", load_component),
         internals.replaced(functions, "component_function", component_function),
-        internals.replaced(internals.PersistentLocals, "_call", called),
     ):
         yield
 
 
-def called(_: Any, function: Any, arguments: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Call a pipeline function, and return its result and its variables.
+@contextlib.contextmanager
+def opening(other: Callable[[Any], Any]) -> Iterator[None]:
+    """Let Python open what a function returns for each file, inside of the block."""
+    high, low = io.open, os.open
 
-    The SDK's own function for this is called at each call of any function, also one in C, which takes a third longer.
-    """
-    variables: dict[str, Any] = {}
+    def open_file(file: Any, *arguments: Any, **options: Any) -> Any:
+        return high(other(file), *arguments, **options)
 
-    def returned(frame: Any, event: str, _: Any) -> Any:
-        if event == "return":
-            variables.update(frame.f_locals)
-        return returned
+    def open_low(file: Any, *arguments: Any, **options: Any) -> int:
+        return low(other(file), *arguments, **options)
 
-    def entered(frame: Any, _: str, __: Any) -> Any:
-        if frame.f_code is not function.__code__:
-            return None
-        frame.f_trace_lines = False
-        return returned
-
-    before = sys.gettrace()
-    sys.settrace(entered)
-    try:
-        return function(**arguments), variables
-    finally:
-        sys.settrace(before)
+    with (
+        internals.replaced(builtins, "open", open_file),
+        internals.replaced(io, "open", open_file),
+        internals.replaced(os, "open", open_low),
+    ):
+        yield
 
 
 @contextlib.contextmanager
@@ -168,25 +160,14 @@ def standing_in(path: Path, data: bytes) -> Iterator[None]:
     """Let a file have another content for this process, whatever is on the disk, inside of the block."""
     content = os.memfd_create("content")
     os.write(content, data)
-    opening, low = io.open, os.open
 
     def other(file: Any) -> Any:
         is_path = isinstance(file, (str, bytes, os.PathLike))
         return f"/proc/self/fd/{content}" if is_path and os.path.abspath(os.fsdecode(file)) == str(path) else file
 
-    def open_file(file: Any, *arguments: Any, **options: Any) -> Any:
-        return opening(other(file), *arguments, **options)
-
-    def open_low(file: Any, *arguments: Any, **options: Any) -> int:
-        return low(other(file), *arguments, **options)
-
     lines = data.decode("utf-8", "replace").splitlines(keepends=True)
     linecache.cache[str(path)] = len(data), None, lines, str(path)
-    with (
-        internals.replaced(builtins, "open", open_file),
-        internals.replaced(io, "open", open_file),
-        internals.replaced(os, "open", open_low),
-    ):
+    with opening(other):
         yield
     os.close(content)
 
@@ -233,6 +214,7 @@ def _child(request: dict[str, Any], loaded: Loaded, answer: int) -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(nowhere, standard)
+    gc.disable()  # a collection would free little, and copy memory that the processes share
     sys.dont_write_bytecode = True
     os.chdir(request["folder"])
     result = read(Path(request["path"]), request["text"].encode("latin-1"), loaded, request["form"])
@@ -287,7 +269,6 @@ def main() -> None:
         read(file, _WARM_UP.encode(), loaded)  # imports what the SDK defers, and fills its caches
         loaded.used.clear()
         for line in iter(sys.stdin.buffer.readline, b""):
-            gc.freeze()  # so that a collection in a child copies no memory
             answer = _answer(json.loads(line), loaded)
             answers.write(answer)
             answers.flush()
