@@ -17,10 +17,9 @@ from allranks_studio.documents.comparison import difference
 from allranks_studio.documents.document import Document, Refused, _with_copies, language_of
 from allranks_studio.documents.edits import Edit, FromInput, FromOutput, Literal, Value
 from allranks_studio.documents.intended import intended, named
-from allranks_studio.documents.patches import applied, moved_lines
+from allranks_studio.documents.patches import Patch, applied
 from allranks_studio.documents.placing import placed
 from allranks_studio.documents.reading import Reader, Reading
-from allranks_studio.documents.rewiring import with_lines
 from allranks_studio.documents.source import Outline
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -154,19 +153,34 @@ class Outlined:
         outline = self.language.outline(after)
         lines = {*difference(graph, outlined(graph, outline))} - self.unknown
         assert not lines, f"{lines}: {told}"
-        self.refuse_other_changes(graph, after, outline, told)
-        graph = with_lines(graph, moved_lines(self.text, patches))
+        self.refuse_other_changes(edit, graph, after, outline, told)
+        graph = _moved(graph, self.text, patches)
         self.text, self.graph = after, placed(graph, outline)
 
-    def refuse_other_changes(self, graph: Graph, after: str, outline: Outline, told: str) -> None:
+    def refuse_other_changes(self, edit: Edit, graph: Graph, after: str, outline: Outline, told: str) -> None:
         """Assert that the text of each node that means the same as before is the same."""
         if re.search(r"^ *jobs: {", self.text, re.MULTILINE):
             return  # steps share lines
         before = self.language.outline(self.text)
         ours, theirs = (dict(_meanings(each)) for each in (self.graph, graph))
         for path in ours.keys() & theirs.keys() & before.nodes.keys() & outline.nodes.keys():
-            if ours[path] == theirs[path] and "." not in path:
+            if ours[path] == theirs[path] and "." not in path and path != getattr(edit, "node", ""):
                 assert _lines(self.text, before, path) == _lines(after, outline, path), f"{path}: {told}"
+
+
+def _moved(graph: Graph, text: str, patches: Sequence[Patch]) -> Graph:
+    """Return the graph with the lines of its nodes after patches."""
+    starts = [0, *(match.end() for match in re.finditer("\n", text))]
+    changes = [(each.end, each.text.count("\n") - text.count("\n", each.start, each.end)) for each in patches]
+
+    def line(number: int) -> int:
+        return number + sum(count for end, count in changes if number and end <= starts[number - 1])
+
+    def node(each: Node) -> Node:
+        inner = each.graph and replace(each.graph, nodes=tuple(map(node, each.graph.nodes)))
+        return replace(each, first=line(each.first), last=line(each.last), graph=inner)
+
+    return replace(graph, nodes=tuple(map(node, graph.nodes)))
 
 
 def _meanings(graph: Graph) -> Iterator[tuple[str, Any]]:
@@ -265,22 +279,24 @@ class Written:
 
         Only a text that azure-ai-ml refuses may be refused, with its reason. Nothing is written then.
         """
-        refused = ""
+        refused, difference = "", list[str]()
         try:
             self.document.edit(self.document.digest, changes)
-        except (InputError, Refused) as error:  # which the sequences find
+        except InputError as error:
             refused = str(error)
-            assert not getattr(error, "difference", ()), f"{self.file}: {changes}: {refused}"
-            assert re.search(r"(Name|Type|Attribute|Syntax|Unbound\w*)Error: ", refused) is None, (
-                f"{changes}: {refused}"
-            )
-            assert self.file.read_bytes() == self.first
+        except Refused as error:
+            refused, difference = str(error), error.difference
+        told = f"{self.file}: {changes}: {refused}"
+        assert not difference, f"{difference} {told}"
+        assert re.search(r"\b(Name|Type|Attribute|Syntax|Unbound\w*)Error: ", refused) is None, told
+        if refused:
+            assert self.file.read_bytes() == self.first, told
         else:
-            assert self.document.state()["current"]
-            assert b"\r\n" not in self.first or b"\n" not in self.file.read_bytes().replace(b"\r\n", b"")
+            assert self.document.state()["current"], told
+            assert b"\r\n" not in self.first or b"\n" not in self.file.read_bytes().replace(b"\r\n", b""), told
         while self.document.state()["undo"]:
             self.document.undo(self.document.digest)
-        assert self.file.read_bytes() == self.first
+        assert self.file.read_bytes() == self.first, told
         return refused
 
 

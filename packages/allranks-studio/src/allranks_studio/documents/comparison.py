@@ -34,6 +34,11 @@ def _nodes(path: str, intended: Node, read: Node) -> Iterator[str]:
         yield from _line(f"{what} of {path}", getattr(intended, what) or "none", getattr(read, what) or "none")
     yield from _line(f"layout of {path}", _layout(intended.layout), _layout(read.layout))
     yield from _line(f"steps before {path}", ", ".join(sorted(intended.after)), ", ".join(sorted(read.after)))
+    if read.kind == "stand_in":
+        # Its component is not on this machine: its ports are those that the pipeline sets and reads.
+        ours, theirs = (tuple(each for each in node.inputs if each.value is not None) for node in (intended, read))
+        yield from _inputs(f"input of {path}", ours, theirs)
+        return
     yield from _inputs(f"input of {path}", intended.inputs, read.inputs)
     outputs: list[Mapping[str, Port]] = [{port.name: port for port in node.outputs} for node in (intended, read)]
     yield from _names("output", outputs[0], outputs[1], path)

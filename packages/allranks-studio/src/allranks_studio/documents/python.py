@@ -13,7 +13,7 @@ from allranks_studio.documents.edits import Edit, FromOutput
 from allranks_studio.documents.patches import Patch
 from allranks_studio.documents.python_editor import Editor, in_use, taken_names
 from allranks_studio.documents.python_layout import set_compute, set_distribution, set_layout
-from allranks_studio.documents.python_outline import Made, Module, Pipeline, is_layout, root_of
+from allranks_studio.documents.python_outline import Made, Pipeline, is_layout, parsed, root_of
 from allranks_studio.documents.python_wrap import wrap
 from allranks_studio.documents.rewiring import node_at
 from allranks_studio.documents.source import Outline
@@ -23,11 +23,11 @@ class Python:
     """A `Language`."""
 
     def outline(self, text: str) -> Outline:
-        return Module(text).outline()
+        return parsed(text).outline()
 
     def taken(self, text: str) -> Collection[str]:
         """Return the names that a new node cannot have."""
-        return taken_names(Module(text).source)
+        return taken_names(parsed(text).source)
 
     def patches(self, text: str, edit: Edit, graph: Graph, path: Path) -> Sequence[Patch]:
         editor = Editor(text, graph, path)
@@ -127,7 +127,11 @@ def _remove_use(editor: Editor, pipeline: Pipeline, name: ast.Name) -> None:
     if isinstance(owner, ast.keyword) and isinstance(call := parents[id(owner)], ast.Call) and code is not name:
         editor.apply(source.arguments(call).removed(len(call.args) + call.keywords.index(owner)))
     elif isinstance(owner, ast.Dict) and owner is pipeline.result and isinstance(code, ast.expr):
-        _remove_entry(editor, pipeline, owner.values.index(code))
+        place = owner.values.index(code)
+        key = owner.keys[place]
+        _remove_entry(editor, pipeline, place)
+        if isinstance(key, ast.Constant):
+            _delete_uses_of_output(editor, str(key.value), pipeline.function.name)
     elif isinstance(owner, ast.Call) and root_of(owner.func) == "after" and code is name and len(owner.args) > 2:
         editor.apply(source.arguments(owner).removed(owner.args.index(name)))
     elif isinstance(owner, ast.Call) and root_of(owner.func) == "after" and isinstance(parents[id(owner)], ast.Expr):

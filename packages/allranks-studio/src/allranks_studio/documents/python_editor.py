@@ -12,7 +12,7 @@ from allranks_studio.documents import python_imports
 from allranks_studio.documents.canvas import Graph
 from allranks_studio.documents.edits import Expression, FromInput, FromOutput, Literal, Value
 from allranks_studio.documents.patches import Patch, applied
-from allranks_studio.documents.python_outline import Made, Module, Pipeline
+from allranks_studio.documents.python_outline import Made, Module, Pipeline, parsed
 from allranks_studio.documents.python_source import Source, laid_out
 from allranks_studio.documents.rewiring import node_at
 
@@ -26,7 +26,7 @@ class Editor:
 
     @cached_property
     def module(self) -> Module:
-        return Module(self.text)
+        return parsed(self.text)
 
     @property
     def source(self) -> Source:

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from allranks_studio.documents.canvas import Lock
 from allranks_studio.documents.edits import Expression, FromInput, FromOutput, Literal, Value
@@ -172,6 +172,12 @@ class Pipeline:
 
     def _at(self, code: ast.expr) -> ValuePlace:
         return ValuePlace(self.value(code), code.lineno)
+
+
+@lru_cache(maxsize=4)
+def parsed(text: str) -> "Module":
+    """Return the module of a text. An edit needs that of the same text several times."""
+    return Module(text)
 
 
 class Module:
