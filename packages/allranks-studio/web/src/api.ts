@@ -336,7 +336,6 @@ export type Event =
   | { kind: "points"; folder: string; run: string; step: string; metric: string; x: number[]; y: (number | null)[] }
   | { kind: "log"; folder: string; run: string; step: string; rank: number; size: number }
   | { kind: "document"; folder: string; path: string; digest: string } // the file was changed
-  | { kind: "findings"; folder: string; path: string; digest: string; findings: Finding[] }
   | { kind: "schedule"; folder: string } // a schedule was changed, or has fired
   | { kind: "reset" }; // events were lost: read everything again
 

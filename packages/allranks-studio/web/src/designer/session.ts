@@ -175,9 +175,7 @@ export class Session {
     const { document, waiting } = this.state.get();
     if (event.kind === "reset") this.load();
     if (!document || !("path" in event) || event.folder !== this.folder || event.path !== this.path) return;
-    if (event.kind === "findings" && event.digest === document.digest) {
-      this.set({ document: { ...document, findings: event.findings } });
-    } else if (event.kind === "document" && event.digest !== document.digest && !waiting) {
+    if (event.kind === "document" && event.digest !== document.digest && !waiting) {
       this.load().then(() => this.say("The file was changed by another program."));
     }
   }
