@@ -117,7 +117,8 @@ function Header({ folders, folder, area }: { folders: Folder[]; folder: Folder; 
 
 function Unauthorised() {
   return (
-    <main className="page">
+    <main>
+      <h1 className="hidden">allranks studio</h1>
       <Empty title="This browser has no access to the studio.">
         <p>The address that the studio printed works once. A studio that was started again has a new one.</p>
         <p>

@@ -209,7 +209,8 @@ function settings(element: HTMLElement, series: Series[], isTime: boolean, isLog
   };
 }
 
-const axisNumber = (value: number) => (Math.abs(value) >= 1e4 ? value.toExponential(0) : number(value));
+const axisNumber = (value: number) =>
+  Math.abs(value) >= 1e4 ? value.toLocaleString("en", { notation: "compact" }) : number(value);
 
 // Return the columns of uPlot: all x, and for each series its values there.
 function aligned(series: Series[], isTime: boolean, smoothing: number): uPlot.AlignedData {

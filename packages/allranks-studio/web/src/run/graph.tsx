@@ -100,7 +100,8 @@ function Box(properties: {
   onSelect: () => void;
 }) {
   const { step, now, place, onSelect } = properties;
-  const [metric] = Object.entries(step.metrics);
+  const metrics = Object.entries(step.metrics).map(([name, value]) => `${shorten(name, 18)} ${number(value)}`);
+  const last = [isActive(step.status) && step.progress, metrics[0]].filter(Boolean).join(" · ");
   const box = { width: WIDTH, height: HEIGHT, rx: step.kind === "condition" ? HEIGHT / 2 : 6 };
   const press = (event: KeyboardEvent) => {
     if (event.key !== "Enter" && event.key !== " ") return;
@@ -130,7 +131,7 @@ function Box(properties: {
         {shorten(about(step, now), 27)}
       </text>
       <text className="what" x="28" y="54">
-        {metric && `${shorten(metric[0], 18)} ${number(metric[1])}`}
+        {shorten(last, 27)}
       </text>
       <title>{`${step.path}: ${label(step.status)}, ${about(step, now)}`}</title>
     </g>
@@ -196,7 +197,6 @@ function about(step: Step, now: number): string {
   const end = step.ended ?? (isActive(step.status) ? now : step.started);
   const seconds = step.started === null || end === null ? null : end - step.started;
   const parts = [step.layout, step.reused_from ? "reused" : duration(seconds)];
-  if (step.progress && isActive(step.status)) parts.push(step.progress);
   if (step.attempts > 1) parts.push(count(step.attempts, "attempt"));
   return parts.filter(Boolean).join(" · ");
 }
