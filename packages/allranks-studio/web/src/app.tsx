@@ -1,9 +1,10 @@
 // The frame of all views: the header, the messages, and the view of the current address.
 import { Component, type ReactNode, useEffect } from "react";
 import type { Folder, State } from "./api";
+import { Button, Select } from "./controls";
 import { connection, onEvent } from "./events";
 import { Later } from "./later";
-import { Button, Empty, Messages, Problem, Select } from "./parts";
+import { Empty, Messages, Problem } from "./parts";
 import { type Address, navigate, useAddress, view } from "./router";
 import Runs from "./runs";
 import { unauthorised, useServer } from "./server";
@@ -44,7 +45,7 @@ function Failed({ error, fix, onFix }: { error: Error; fix: string; onFix: () =>
   return (
     <div className="page">
       <Problem error={error}>
-        <Button onClick={onFix}>{fix}</Button>
+        <Button text={fix} onClick={onFix} />
       </Problem>
     </div>
   );

@@ -1,8 +1,9 @@
 // Line charts of many curves by uPlot. Import it dynamically: the table of runs needs no charts.
 import { memo, useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
+import { Button, Switch } from "./controls";
 import { number, tick } from "./format";
-import { Button, useMedia } from "./parts";
+import { useMedia } from "./parts";
 import { createSavedStore, createStore, useStore } from "./store";
 
 export interface Series {
@@ -25,6 +26,10 @@ export const highlight = createStore("");
 
 const options = createSavedStore("studio.curves", { x: "step", smoothing: 0, log: false });
 
+const AXES = [
+  ["step", "Step"],
+  ["time", "Time"],
+] as const;
 const COLORS = 6;
 const DASHES = [[], [6, 4], [2, 4], [10, 4, 2, 4]];
 const HEIGHT = 240;
@@ -35,17 +40,8 @@ export function Controls() {
   const change = (part: object) => options.set((before) => ({ ...before, ...part }));
   return (
     <div className="bar plain">
-      <fieldset className="group" aria-label="Horizontal axis">
-        <Button aria-pressed={x === "step"} onClick={() => change({ x: "step" })}>
-          Step
-        </Button>
-        <Button aria-pressed={x === "time"} onClick={() => change({ x: "time" })}>
-          Time
-        </Button>
-      </fieldset>
-      <Button aria-pressed={log} onClick={() => change({ log: !log })}>
-        Log scale
-      </Button>
+      <Switch label="Horizontal axis" options={AXES} value={x} onChange={(axis) => change({ x: axis })} />
+      <Button text="Log scale" aria-pressed={log} onClick={() => change({ log: !log })} />
       <label className="check">
         Smoothing
         <input

@@ -1,16 +1,8 @@
 // biome-ignore-all lint/suspicious/noArrayIndexKey: the cells of a row do not move
 // Pieces that all views share. style.css has their looks.
-import {
-  type ComponentProps,
-  type FormEvent,
-  Fragment,
-  type ReactNode,
-  useEffect,
-  useRef,
-  useState,
-  useSyncExternalStore,
-} from "react";
+import { type FormEvent, Fragment, type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import type { Status } from "./api";
+import { Button } from "./controls";
 import { ServerError } from "./server";
 import { createStore, useStore } from "./store";
 
@@ -86,30 +78,6 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
 }
 
 export const Loading = () => <output className="loading">Loading …</output>;
-
-// A button of a form that does not submit it.
-export const Button = (properties: ComponentProps<"button">) => <button type="button" {...properties} />;
-
-// A choice between values with their texts.
-export function Select(properties: {
-  label: string;
-  value: string;
-  options: [string, string][];
-  onChange: (value: string) => void;
-}) {
-  return (
-    <label className="check">
-      {properties.label}
-      <select value={properties.value} onChange={(event) => properties.onChange(event.target.value)}>
-        {properties.options.map(([value, text]) => (
-          <option key={value} value={value}>
-            {text}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
-}
 
 // A table of little data. The first cell of a row is its head.
 export function Table({ heads, rows }: { heads: ReactNode[]; rows: { key: string | number; cells: ReactNode[] }[] }) {
@@ -214,7 +182,7 @@ export function Dialog({
         <h2>{title}</h2>
         <div className="body">{children}</div>
         <footer>
-          <Button onClick={onClose}>{dismiss ?? (onSubmit ? "Cancel" : "Close")}</Button>
+          <Button text={dismiss ?? (onSubmit ? "Cancel" : "Close")} onClick={onClose} />
           {onSubmit && (
             <button type="submit" className="primary" disabled={disabled}>
               {submit}
@@ -244,9 +212,7 @@ export function Messages() {
           <p>
             <b>{error instanceof Error ? error.message : String(error)}</b> {error instanceof ServerError && error.fix}
           </p>
-          <Button className="plain" aria-label="Close the message" onClick={() => dismiss(id)}>
-            ×
-          </Button>
+          <Button text="×" className="plain" name="Close the message" onClick={() => dismiss(id)} />
         </div>
       ))}
     </div>

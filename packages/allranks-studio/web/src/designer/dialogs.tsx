@@ -1,8 +1,9 @@
 // Dialogs: what to connect, a name, inputs of a run, exports.
 import { type KeyboardEvent, useEffect, useRef, useState } from "react";
+import { Button, Search, Switch } from "../controls";
 import { Dialog, Problem, show } from "../parts";
 import { post, useServer } from "../server";
-import { Button, Field, type Plain, Search, Switch, walk } from "./controls";
+import { Field, type Plain, walk } from "./controls";
 import { type Task, useEditor } from "./editor";
 import type { Choice } from "./ports";
 

@@ -1,11 +1,11 @@
 // What the parts of the designer share: the document, the view of it, and the selection.
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState } from "react";
 import type { Document, Edit, Graph, Node, PaletteItem, Value } from "../api";
+import { Button } from "../controls";
 import { Loading, Problem } from "../parts";
 import { view } from "../router";
 import { useServer } from "../server";
 import { useStore } from "../store";
-import { Button } from "./controls";
 import { useLiveRun } from "./live";
 import { allNodes, type Choice, graphAt, nodeAt, origins, parentOf, targets } from "./ports";
 import { foreseen } from "./scene";

@@ -1,7 +1,8 @@
 // The right side: the inputs and settings of the node that is selected, or of the pipeline.
 import { useId, useState } from "react";
 import type { Finding, InputPort, Node } from "../api";
-import { about, asText, Button, Control, Field, type Plain, Search } from "./controls";
+import { Button, Search } from "../controls";
+import { about, asText, Control, Field, type Plain } from "./controls";
 import { goTo, useEditor } from "./editor";
 import { LayoutForm } from "./layout";
 import { KINDS } from "./node";

@@ -1,13 +1,13 @@
 // The designer: a pipeline's file as a canvas, with forms and its code.
 import { ReactFlowProvider } from "@xyflow/react";
 import { useEffect } from "react";
+import { Button, Choose } from "../controls";
 import { count } from "../format";
 import { Empty, Loading, State } from "../parts";
 import { view } from "../router";
 import { createSavedStore, useStore } from "../store";
 import { Canvas } from "./canvas";
 import { Code } from "./code";
-import { Button, Choose } from "./controls";
 import { Dialogs } from "./dialogs";
 import { goTo, Provider, useEditor } from "./editor";
 import { Findings, Form } from "./form";

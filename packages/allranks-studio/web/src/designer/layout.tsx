@@ -1,7 +1,8 @@
 // The layout of a step as a picture: a box for each instance, a cell for each process.
 import type { Layout, Node, Value } from "../api";
+import { Choose } from "../controls";
 import { count } from "../format";
-import { Choose, Field, type Plain } from "./controls";
+import { Field, type Plain } from "./controls";
 import { useEditor } from "./editor";
 import { graphAt, parentOf, shown } from "./ports";
 

@@ -9,8 +9,8 @@ import {
 } from "@xyflow/react";
 import { type KeyboardEvent, memo, type ReactNode, useEffect } from "react";
 import type { InputPort, Node, Port } from "../api";
+import { Button } from "../controls";
 import { State } from "../parts";
-import { Button } from "./controls";
 import { goTo, useEditor } from "./editor";
 import { isMissing } from "./form";
 import { hue, isData, misfit, nodeAt, parentOf, shown, unconnectable } from "./ports";

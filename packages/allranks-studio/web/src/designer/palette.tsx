@@ -1,7 +1,8 @@
 // The left side: components that can be added, or the nodes of the graph as a list.
 import { type KeyboardEvent, useMemo, useState } from "react";
 import type { PaletteItem, Port } from "../api";
-import { Button, Search, Switch, walk } from "./controls";
+import { Button, Search, Switch } from "../controls";
+import { walk } from "./controls";
 import { useEditor } from "./editor";
 import { isMissing } from "./form";
 import { KINDS } from "./node";

@@ -1,7 +1,8 @@
 // The form of the pipeline itself: its inputs, outputs and default compute.
 import { useState } from "react";
 import type { Edit, Graph } from "../api";
-import { about, Button, Choose, Field, type Plain, Search } from "./controls";
+import { Button, Choose, Search } from "../controls";
+import { about, Field, type Plain } from "./controls";
 import { useEditor } from "./editor";
 import { Compute, Findings } from "./form";
 import { freeName, hue, isData, shown, TYPES } from "./ports";

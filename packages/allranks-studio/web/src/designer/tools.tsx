@@ -1,7 +1,7 @@
 // What can be done with the selection and the view: buttons, and the same as shortcuts.
 import { useReactFlow } from "@xyflow/react";
 import type { Edit } from "../api";
-import { Button } from "./controls";
+import { Button } from "../controls";
 import { useEditor } from "./editor";
 import { freeName, nodeAt, parentOf } from "./ports";
 

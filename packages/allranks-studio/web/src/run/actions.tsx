@@ -1,7 +1,8 @@
 // What can be done with a run: cancel, resume, run again with other inputs.
 import { useState } from "react";
 import type { Folder, Run } from "../api";
-import { Button, Dialog, isActive, Problem, show } from "../parts";
+import { Button } from "../controls";
+import { Dialog, isActive, Problem, show } from "../parts";
 import { navigate, view } from "../router";
 import { post } from "../server";
 
@@ -24,16 +25,10 @@ export function Actions({ folder, run }: Properties) {
   return (
     <div className="actions">
       {isActive(run.status) && (
-        <Button className="danger" disabled={isBusy} onClick={() => setAsked("cancel")}>
-          Cancel the run
-        </Button>
+        <Button text="Cancel the run" className="danger" disabled={isBusy} onClick={() => setAsked("cancel")} />
       )}
-      {canResume && (
-        <Button className="primary" disabled={isBusy} onClick={() => void send("resume")}>
-          Resume
-        </Button>
-      )}
-      {run.source && <Button onClick={() => setAsked("rerun")}>Run again …</Button>}
+      {canResume && <Button text="Resume" className="primary" disabled={isBusy} onClick={() => void send("resume")} />}
+      {run.source && <Button text="Run again …" onClick={() => setAsked("rerun")} />}
       {asked === "cancel" && (
         <Dialog
           title={`Cancel ${run.name}?`}

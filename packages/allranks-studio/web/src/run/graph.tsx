@@ -3,7 +3,7 @@
 import { type KeyboardEvent, useState } from "react";
 import type { Run, Step } from "../api";
 import { count, duration, number } from "../format";
-import { Button, isActive, label, State, symbol } from "../parts";
+import { isActive, label, State, symbol } from "../parts";
 
 const [WIDTH, HEIGHT] = [200, 64]; // the server's positions are for these boxes
 const MOST_DRAWN = 200;
@@ -173,7 +173,8 @@ function List({ now, selected, onSelect, steps }: Properties & { steps: Step[] }
     <ul className="cells">
       {steps.map((step) => (
         <li key={step.path}>
-          <Button
+          <button
+            type="button"
             className={step.status}
             aria-pressed={step.path === selected}
             title={about(step, now)}
@@ -185,7 +186,7 @@ function List({ now, selected, onSelect, steps }: Properties & { steps: Step[] }
                 .slice(0, 1)
                 .map(([name, value]) => `${name} ${number(value)}`)}
             </small>
-          </Button>
+          </button>
         </li>
       ))}
     </ul>

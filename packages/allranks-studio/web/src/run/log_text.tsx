@@ -10,9 +10,10 @@ import {
   useState,
 } from "react";
 import type { LogPart } from "../api";
+import { Button } from "../controls";
 import { useEvents } from "../events";
 import { bytes } from "../format";
-import { Button, harmless, Problem } from "../parts";
+import { harmless, Problem } from "../parts";
 import { get } from "../server";
 
 const BYTES = 96 * 1024; // of a part
@@ -175,9 +176,7 @@ export function LogText({ source, offset, find, isWrapped }: Properties) {
         {parts.length > 0 && size === 0 && <p className="soft">Nothing has been written.</p>}
       </section>
       <div className="position">
-        <Button className="plain" onClick={() => void start()}>
-          Start
-        </Button>
+        <Button text="Start" className="plain" onClick={() => void start()} />
         <input
           type="range"
           aria-label="Position in the log"
@@ -187,9 +186,7 @@ export function LogText({ source, offset, find, isWrapped }: Properties) {
           hidden={!isPartial}
           onChange={(event) => slide(Number(event.target.value))}
         />
-        <Button className="plain" aria-pressed={isFollowing} onClick={() => void jump(-BYTES)}>
-          End
-        </Button>
+        <Button text="End" className="plain" aria-pressed={isFollowing} onClick={() => void jump(-BYTES)} />
         <span className="space" />
         <span className="soft">{isPartial && !isFollowing ? `${bytes(place)} of ${bytes(size)}` : bytes(size)}</span>
       </div>

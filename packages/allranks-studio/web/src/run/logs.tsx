@@ -1,8 +1,9 @@
 // The log of any rank of any step, and a search over all of them.
 import { type FormEvent, useEffect, useState } from "react";
 import type { Folder, Hit, Hits, Run } from "../api";
+import { Button, Search, Select } from "../controls";
 import { bytes, count } from "../format";
-import { Button, Empty, harmless, Problem, Select } from "../parts";
+import { Empty, harmless, Problem } from "../parts";
 import { setQuery, useAddress } from "../router";
 import { useServer } from "../server";
 import { createSavedStore, useStore } from "../store";
@@ -63,13 +64,7 @@ export function Logs({ folder, run }: { folder: Folder; run: Run }) {
           onChange={(chosen) => setQuery({ step: step.path, rank: chosen, offset: undefined })}
         />
         <form onSubmit={submit}>
-          <input
-            type="search"
-            aria-label="Search the logs of all ranks"
-            placeholder="Search the logs of all ranks"
-            value={typed}
-            onChange={(event) => type(event.target.value)}
-          />
+          <Search placeholder="Search the logs of all ranks" value={typed} onChange={type} />
         </form>
         {search.data && (
           <>
@@ -77,17 +72,11 @@ export function Logs({ folder, run }: { folder: Folder; run: Run }) {
               {count(hits.length, "line")}
               {search.data.complete ? "" : ", not all"}
             </output>
-            <Button className="plain" aria-label="Previous line" onClick={() => jump(hits[place - 1])}>
-              ↑
-            </Button>
-            <Button className="plain" aria-label="Next line" onClick={() => jump(hits[place + 1])}>
-              ↓
-            </Button>
+            <Button text="↑" className="plain" name="Previous line" onClick={() => jump(hits[place - 1])} />
+            <Button text="↓" className="plain" name="Next line" onClick={() => jump(hits[place + 1])} />
           </>
         )}
-        <Button aria-pressed={isWrapped} onClick={() => wrapping.set(!isWrapped)}>
-          Wrap
-        </Button>
+        <Button text="Wrap" aria-pressed={isWrapped} onClick={() => wrapping.set(!isWrapped)} />
       </div>
       {search.error && <Problem error={search.error} />}
       <div className="columns">
@@ -95,12 +84,12 @@ export function Logs({ folder, run }: { folder: Folder; run: Run }) {
           <ul className="hits" aria-label="Lines found">
             {hits.map((hit, index) => (
               <li key={`${hit.step}/${hit.rank}/${hit.offset}`}>
-                <Button aria-current={index === place ? "true" : undefined} onClick={() => jump(hit)}>
+                <button type="button" aria-current={index === place ? "true" : undefined} onClick={() => jump(hit)}>
                   <small>
                     {hit.step} · rank {hit.rank}
                   </small>
                   <code>{harmless(hit.text).trim().slice(0, 300)}</code>
-                </Button>
+                </button>
               </li>
             ))}
           </ul>

@@ -2,7 +2,8 @@
 import { useMemo } from "react";
 import type { Folder, Run, Step, Usage } from "../api";
 import { type ChartData, Charts, type Series } from "../charts";
-import { Empty, isActive, Loading, Problem, Select } from "../parts";
+import { Select } from "../controls";
+import { Empty, isActive, Loading, Problem } from "../parts";
 import { setQuery, useAddress } from "../router";
 import { useServer } from "../server";
 

@@ -1,8 +1,9 @@
 // When each step, each of its attempts and each rank ran. The time between two executions of a run has no width.
 import { useState } from "react";
 import type { Run, Status, Step } from "../api";
+import { Button } from "../controls";
 import { count, duration, tick } from "../format";
-import { Button, Empty, label, State } from "../parts";
+import { Empty, label, State } from "../parts";
 
 const RANKS = 64; // more are not drawn one by one
 const UNITS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400];
@@ -48,14 +49,16 @@ export function Timeline({ run, now, selected, onSelect }: Properties) {
       <li key={path} className={path === selected ? "selected" : undefined}>
         <div className="label" style={{ paddingLeft: (path.split(".").length - 1) * 14 }}>
           {run.steps.some(({ parent }) => parent === path) && (
-            <Button className="plain" aria-expanded={!isClosed} aria-label={`Steps of ${path}`} onClick={toggle}>
-              {isClosed ? "▸" : "▾"}
-            </Button>
+            <Button
+              text={isClosed ? "▸" : "▾"}
+              className="plain"
+              aria-expanded={!isClosed}
+              name={`Steps of ${path}`}
+              onClick={toggle}
+            />
           )}
           <State status={status} short />
-          <Button className="name" onClick={() => onSelect(path)}>
-            {name}
-          </Button>
+          <Button text={name} className="name" onClick={() => onSelect(path)} />
           <small>{step.reused_from ? "reused" : duration(seconds)}</small>
         </div>
         <div className="track">

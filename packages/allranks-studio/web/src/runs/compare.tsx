@@ -2,8 +2,9 @@
 import { Fragment, type ReactNode, useMemo } from "react";
 import type { Comparison, Curve, Folder, Runs } from "../api";
 import { type ChartData, Charts, Controls, Named, Sample } from "../charts";
+import { Button } from "../controls";
 import { count, number } from "../format";
-import { Button, Empty, harmless, Loading, Problem, State, Table } from "../parts";
+import { Empty, harmless, Loading, Problem, State, Table } from "../parts";
 import { setQuery, view } from "../router";
 import { useServer } from "../server";
 
@@ -39,9 +40,7 @@ export default function Compare({ folder, runs }: { folder: Folder; runs: string
         <a href={view(["runs", id])}>
           {all.data?.name[row]} <small>{labelOf(id, differences.data)}</small>
         </a>
-        <Button className="plain" aria-label={`Remove ${id}`} onClick={() => setQuery({ runs: others })}>
-          ×
-        </Button>
+        <Button text="×" className="plain" name={`Remove ${id}`} onClick={() => setQuery({ runs: others })} />
       </Named>
     );
   };

@@ -1,8 +1,9 @@
 // All runs of a folder: filter, sort, groups, and the choice of those to compare.
 import { useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import type { Folder, Runs } from "../api";
+import { Button, Search, Select } from "../controls";
 import { count } from "../format";
-import { Button, Dialog, Empty, Loading, Problem, Select, useMedia } from "../parts";
+import { Dialog, Empty, Loading, Problem, useMedia } from "../parts";
 import { setQuery, useAddress, view } from "../router";
 import { useServer } from "../server";
 import { createSavedStore, useStore } from "../store";
@@ -84,31 +85,26 @@ function AllRuns({ folder, runs }: { folder: string; runs: Runs }) {
   return (
     <>
       <search className="bar">
-        <input
+        <Search
           ref={field}
-          type="search"
           aria-label="Filter the runs"
           aria-invalid={problem ? true : undefined}
           placeholder={`Filter   ${EXAMPLE}   /`}
           value={text}
-          onChange={(event) => setQuery({ filter: event.target.value })}
+          onChange={(value) => setQuery({ filter: value })}
           spellCheck={false}
         />
         <Select label="Group" value={group} options={GROUPS} onChange={(value) => grouping.set(value as Group)} />
-        <Button onClick={() => setIsChoosing(true)}>Columns</Button>
+        <Button text="Columns" onClick={() => setIsChoosing(true)} />
         {canCompare ? (
           <a className="button primary" href={view(["compare"], { runs: ids.join(",") })}>
             Compare {ids.length}
           </a>
         ) : (
-          <Button disabled title={`Select 2 to ${MOST_COMPARED} runs: click the box, or press Space`}>
-            Compare
-          </Button>
+          <Button text="Compare" disabled title={`Select 2 to ${MOST_COMPARED} runs: click the box, or press Space`} />
         )}
         {ids.length > 0 && (
-          <Button className="plain" onClick={() => setSelected(new Set())}>
-            Clear {ids.length} selected
-          </Button>
+          <Button text={`Clear ${ids.length} selected`} className="plain" onClick={() => setSelected(new Set())} />
         )}
         <output className={problem ? "wrong" : "soft"}>{problem || amount}</output>
       </search>
@@ -173,13 +169,7 @@ function Chooser({ runs, chosen, onClose }: { runs: Runs; chosen: string[]; onCl
   );
   return (
     <Dialog title="Columns" onClose={onClose}>
-      <input
-        type="search"
-        aria-label="Find a metric or an input"
-        placeholder="Find a metric or an input"
-        value={text}
-        onChange={(event) => setText(event.target.value)}
-      />
+      <Search placeholder="Find a metric or an input" value={text} onChange={setText} />
       {list("Metrics", "m:", Object.keys(runs.metrics))}
       {list("Inputs", "i:", Object.keys(runs.inputs))}
     </Dialog>
