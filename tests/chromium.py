@@ -177,9 +177,9 @@ class Tab:
             raise ChromiumError(json.dumps(result["exceptionDetails"]))
         return result["result"].get("value")
 
-    def wait_for(self, condition: str) -> None:
+    def wait_for(self, condition: str, seconds: float = _PATIENCE) -> None:
         """Wait until a JavaScript expression is true, also over a reload of the page."""
-        until = time.monotonic() + _PATIENCE
+        until = time.monotonic() + seconds
         while time.monotonic() < until:
             with suppress(ChromiumError):
                 if self.evaluate(f"new Promise((done) => setTimeout(() => done(Boolean({condition})), 20))"):
