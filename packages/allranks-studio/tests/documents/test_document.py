@@ -10,6 +10,7 @@ import pytest
 
 from allranks.errors import InputError
 from allranks_studio.documents import edits
+from allranks_studio.documents.codec import edits_from
 from allranks_studio.documents.document import Conflict, Document, Refused
 from allranks_studio.documents.edits import FromInput, FromOutput, Literal
 from allranks_studio.documents.reading import Reader
@@ -139,9 +140,16 @@ def test_last_graph_stays_while_the_text_has_an_error(tmp_path: Path, reader: Re
 
 
 def test_findings_are_of_nodes_and_lines(tmp_path: Path, reader: Reader) -> None:
-    document = opened(tmp_path, reader, TEXT.replace('model=Input(type="mlflow_model", path="m"), ', ""))
-    found = document.state()["findings"]
-    assert [(each["node"], each["port"], each["line"]) for each in found] == [("register", "model", 12)]
+    text = TEXT.replace("register_model", "train_image_classifier").partition("    register")[0]
+    document = opened(tmp_path, reader, text + "    train = train_image_classifier(max_steps=1)\n")
+    (found,) = document.state()["findings"]
+    assert (found["node"], found["port"], found["line"]) == ("train", "data", 12)
+    # The only output that fits.
+    value = {"kind": "output", "node": "prepare", "port": "images"}
+    assert found["edits"] == [{"op": "set_input", "node": "train", "input": "data", "value": value}]
+    document.edit(document.digest, edits_from(found["edits"]))
+    assert document.state()["text"].endswith("train_image_classifier(max_steps=1, data=prepare.outputs.images)\n")
+    assert document.state()["findings"] == []
 
 
 @pytest.mark.parametrize(

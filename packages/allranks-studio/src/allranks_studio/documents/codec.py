@@ -50,6 +50,11 @@ def graph_from(data: Any) -> Graph:
     return _converter().structure(data, Graph)
 
 
+def edit_data(edit: Edit) -> Any:
+    """Return an edit as plain data."""
+    return _converter().unstructure(edit, Edit)
+
+
 def edits_from(data: Any) -> list[Edit]:
     """Return the edits of plain data. Raise InputError, with the place, for data that does not describe edits."""
     try:

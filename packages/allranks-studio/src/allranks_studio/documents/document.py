@@ -15,6 +15,7 @@ from allranks_studio.documents.canvas import Graph
 from allranks_studio.documents.codec import operation, to_data
 from allranks_studio.documents.comparison import difference
 from allranks_studio.documents.edits import Edit
+from allranks_studio.documents.fixes import located
 from allranks_studio.documents.intended import intended, named
 from allranks_studio.documents.patches import applied
 from allranks_studio.documents.placing import placed
@@ -209,9 +210,7 @@ class Document:
         self._data, self._text = data, text
         self._reading = reading if reading is not None else self._read(text)
         self._graph = self._reading.graph or self._graph
-        self._reading = replace(
-            self._reading, findings=[_located(each, self._graph) for each in self._reading.findings]
-        )
+        self._reading = replace(self._reading, findings=[located(each, self._graph) for each in self._reading.findings])
 
     def _remember(self, title: str, before: bytes) -> None:
         now, last = time.monotonic(), self._undo[-1] if self._undo else None
@@ -320,15 +319,3 @@ def _followed(graph: Graph, edit: Edit, read: Graph) -> Graph:
     loops = {node.path: node for node in read.nodes if node.kind == "parallel_for"}
     nodes = (replace(n, outputs=loops[n.path].outputs) if n.path in loops else n for n in graph.nodes)
     return replace(graph, nodes=tuple(nodes))
-
-
-def _located(finding: dict[str, Any], graph: Graph | None) -> dict[str, Any]:
-    """Return a finding of a node with the line of its port, or else of the node."""
-    if graph is None or finding["line"] or not finding["node"]:
-        return finding
-    try:
-        node = node_at(graph, finding["node"])
-    except InputError:
-        return finding
-    port = next((port for port in node.inputs if port.name == finding["port"]), None)
-    return {**finding, "line": (port.line if port else 0) or node.first}
