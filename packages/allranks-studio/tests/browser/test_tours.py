@@ -142,7 +142,7 @@ def build(user: Mouse) -> None:
     for (source, output), (target, port) in WIRES:
         user.connect((source, output), (target, port))
         label = f"{source}.{output} to {target}.{port}"
-        tab.wait_for(f'document.querySelector(\'.react-flow__edge[aria-label="{label}"]\')')
+        tab.wait_for(f"document.querySelector('.react-flow__edge[aria-label=\"{label}\"]')")
     user.select("train")
     for name, value in (("model", "resnet_micro"), ("num_train_epochs", "2")):
         show_input(user, name)

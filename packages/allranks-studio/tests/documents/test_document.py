@@ -4,6 +4,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from allranks_studio.documents.codec import edits_from
 from allranks_studio.documents.document import Conflict, Document, Refused
 from allranks_studio.documents.edits import FromInput, FromOutput, Literal
 from allranks_studio.documents.reading import Reader
+from bounded import until
 
 ROOT = Path(__file__).parents[4]
 PIPELINES = sorted([*(ROOT / "pipelines").glob("*.py"), *(ROOT / "template" / "pipelines").glob("*.py")])
@@ -35,7 +37,7 @@ def two(name: Input(type="string") = "digits"):
 
 @pytest.fixture(scope="module")
 def reader() -> Iterator[Reader]:
-    reader = Reader(seconds=20)
+    reader = Reader(seconds=120)
     yield reader
     reader.close()
 
@@ -179,6 +181,16 @@ def test_file_that_hangs_is_stopped(tmp_path: Path) -> None:
     reader.close()
 
 
+def test_reader_that_is_closed_ends_its_reading(tmp_path: Path) -> None:
+    reader, file = Reader(seconds=600), tmp_path / "two.py"
+    file.write_text("from pathlib import Path\nPath(__file__).with_name('begun').touch()\nwhile True: pass\n")
+    with ThreadPoolExecutor() as pool:
+        reading = pool.submit(reader.read, file, file.read_bytes())
+        until((tmp_path / "begun").exists)
+        reader.close()
+        assert isinstance(reading.exception(60), OSError)
+
+
 def test_text_stands_in_the_place_of_the_file(tmp_path: Path, reader: Reader) -> None:
     document = opened(tmp_path, reader)
     (tmp_path / "beside.py").write_text("SEED = 11\n")
@@ -262,16 +274,25 @@ def test_steps_of_one_nested_pipeline_change_together(tmp_path: Path, reader: Re
     assert document.state()["text"].count('split="validation"') == 0
 
 
-def test_export(tmp_path: Path, reader: Reader) -> None:
+def exporting(folder: Path, reader: Reader) -> Document:
     text = "".join(line for line in TEXT.splitlines(keepends=True) if "register =" not in line)
-    document = opened(tmp_path, reader, text.replace("seed=3", "source=name"))
+    return opened(folder, reader, text.replace("seed=3", "source=name"))
+
+
+def test_export(tmp_path: Path, reader: Reader) -> None:
+    document = exporting(tmp_path, reader)
     assert document.export("python") == document.state()["text"]
     assert "source: ${{parent.inputs.name}}" in document.export("yaml")
-    assert '"displayName"' in document.export("request") or '"properties"' in document.export("request")
-    assert "prepare" in document.export("plan")
     assert document.export("submit").startswith("allranks submit two.py")
     with pytest.raises(InputError, match="no such form"):
         document.export("xml")
+
+
+@pytest.mark.recipe
+def test_export_of_what_would_be_sent_and_run(tmp_path: Path, reader: Reader) -> None:
+    document = exporting(tmp_path, reader)
+    assert '"${{parent.inputs.name}}"' in document.export("request")
+    assert "prepare_images" in document.export("plan")
 
 
 @pytest.mark.recipe

@@ -1,5 +1,6 @@
 """Read the text of a pipeline's file as a graph, in a process of its own."""
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -39,6 +40,7 @@ class Reader:
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds
         self._lock = threading.Lock()
+        self._closed = False
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -79,10 +81,15 @@ class Reader:
                 return self._ask(line)
             except OSError:  # the process ended between two requests
                 self._stop()
+                if self._closed:
+                    raise
                 return self._ask(line)
 
     def close(self) -> None:
-        """End the process."""
+        """End the process, and with it a reading of another thread, which raises OSError."""
+        self._closed = True
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
         with self._lock:
             self._stop()
 
@@ -100,19 +107,23 @@ class Reader:
         assert process.stdout is not None
         process.stdin.write(line)
         process.stdin.flush()
-        if not (answer := process.stdout.readline()):
-            raise BrokenPipeError
+        answer = process.stdout.readline()
+        if self._closed or not answer:
+            raise BrokenPipeError("the reader of pipelines has ended")
         result: dict[str, Any] = json.loads(answer)
         return result
 
     def _stop(self) -> None:
-        if self._process is not None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with contextlib.suppress(OSError), process:  # it ends with its input, and removes its folder
             try:
-                self._process.communicate(timeout=self._seconds)  # it ends with its input, and removes its folder
+                if process.stdin is not None:
+                    process.stdin.close()
+                process.wait(5)
             except (OSError, subprocess.TimeoutExpired):
-                self._process.kill()
-                self._process.communicate()
-            self._process = None
+                process.kill()
 
 
 def _unread(name: str, answer: dict[str, Any], seconds: float) -> dict[str, Any]:
