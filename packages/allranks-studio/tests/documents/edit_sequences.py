@@ -1,5 +1,7 @@
 """Random edits of pipelines, and what must hold after each: for tests of both languages."""
 
+import json
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -311,3 +313,34 @@ class CachedReader(Reader):
         if (path, text) not in self.readings:
             self.readings[path, text] = super().read(path, text, folder)
         return self.readings[path, text]
+
+
+EXAMPLES = os.environ.get("ALLRANKS_EXAMPLES", "")
+"""A checkout of Azure/azureml-examples."""
+
+
+def public_pipelines() -> Iterator[str]:
+    """Yield the pipelines of the checkout: YAML, and notebooks."""
+    kinds = {"*.y*ml": r"^type: *[\"']?pipeline", "*.ipynb": r"\"@(dsl\.)?pipeline\b"}
+    for suffix, pattern in kinds.items() if EXAMPLES else ():
+        for file in sorted(Path(EXAMPLES).rglob(suffix)):
+            if re.search(pattern, file.read_text(errors="replace"), re.MULTILINE):
+                yield str(file.relative_to(EXAMPLES))
+
+
+def code_of(notebook: Path) -> str:
+    """Return the code of a notebook as a Python file, without its commands for the shell."""
+    cells = [cell["source"] for cell in json.loads(notebook.read_text())["cells"] if cell["cell_type"] == "code"]
+    text = "\n\n".join("".join(cell) if isinstance(cell, list) else cell for cell in cells)
+    return re.sub(r"^([ \t]*)(?=[%!])", r"\1pass  # ", text, flags=re.MULTILINE) + "\n"
+
+
+def opened_copy(root: Path, name: str, folder: Path, reader: Reader) -> Document:
+    """Open a copy of a file in a folder of links to the files around it. A notebook becomes a Python file."""
+    overlay(root, name, folder)
+    if name.endswith(".ipynb"):
+        notebook, name = folder / name, f"{name.removesuffix('.ipynb')}.py"
+        (folder / name).write_text(code_of(notebook))
+    if name.endswith("flow.yml"):  # Git does not keep these line ends
+        (folder / name).write_bytes((root / name).read_bytes().replace(b"\n", b"\r\n"))
+    return Document.open(folder, name, reader)

@@ -4,7 +4,6 @@ Most sequences compare the text's outline with the intended graph, which takes m
 group of edits, which azure-ai-ml reads.
 """
 
-import json
 import os
 import re
 from collections import Counter
@@ -12,7 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from edit_sequences import CachedReader, Draw, Named, Outlined, Written, an_edit, overlay, pick
+from edit_sequences import (
+    EXAMPLES,
+    CachedReader,
+    Draw,
+    Named,
+    Outlined,
+    Written,
+    an_edit,
+    opened_copy,
+    pick,
+    public_pipelines,
+)
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
@@ -32,7 +42,6 @@ COMPONENTS = (
 NAMES = ("image_classification", "train_until_good", "tune_image_classifier")
 SOME = (f"{HERE}/blocks.yml", f"{HERE}/flow.yml", *(f"pipelines/{name}.py" for name in NAMES))
 ALL = (*SOME[:2], *(f"pipelines/{file.name}" for file in sorted((ROOT / "pipelines").glob("*.py"))))
-EXAMPLES = os.environ.get("ALLRANKS_EXAMPLES", "")
 SEQUENCES, SEED = int(os.environ.get("SEQUENCES", "2000")), int(os.environ.get("SEED", "53"))
 
 
@@ -52,13 +61,8 @@ class Project:
 
     def add(self, root: Path, name: str) -> Document | None:
         """Add a file of a folder, and return its document; None if it contains no pipeline."""
-        folder = overlay(root, name, self.folder / str(len(self.files) + len(self.unread)))
-        if name.endswith(".ipynb"):
-            name = f"{name.removesuffix('.ipynb')}.py"
-            (folder / name).write_text(code_of(folder / f"{name.removesuffix('.py')}.ipynb"))
-        if name.endswith("flow.yml"):
-            (folder / name).write_bytes((root / name).read_bytes().replace(b"\n", b"\r\n"))
-        document = Document.open(folder, name, self.reader)
+        document = opened_copy(root, name, self.folder / str(len(self.files) + len(self.unread)), self.reader)
+        folder, name = document.folder, document.path
         state = document.state()
         if document.graph is None:
             self.unread[name] = "; ".join(finding["found"] for finding in state["findings"])
@@ -132,19 +136,3 @@ def test_2000_sequences_are_read(tmp_path: Path) -> None:
     print(f"seed {SEED}, {len(project.files)} files, {dict(outcomes.most_common(30))}", *failures, sep="\n")
     assert not failures
     assert outcomes["written"] > SEQUENCES / 2
-
-
-def public_pipelines() -> Iterator[str]:
-    """Yield the pipelines of the checkout: YAML, and notebooks."""
-    kinds = {"*.y*ml": r"^type: *[\"']?pipeline", "*.ipynb": r"\"@(dsl\.)?pipeline\b"}
-    for suffix, pattern in kinds.items() if EXAMPLES else ():
-        for file in sorted(Path(EXAMPLES).rglob(suffix)):
-            if re.search(pattern, file.read_text(errors="replace"), re.MULTILINE):
-                yield str(file.relative_to(EXAMPLES))
-
-
-def code_of(notebook: Path) -> str:
-    """Return the code of a notebook as a Python file, without its commands for the shell."""
-    cells = [cell["source"] for cell in json.loads(notebook.read_text())["cells"] if cell["cell_type"] == "code"]
-    text = "\n\n".join("".join(cell) if isinstance(cell, list) else cell for cell in cells)
-    return re.sub(r"^([ \t]*)(?=[%!])", r"\1pass  # ", text, flags=re.MULTILINE) + "\n"

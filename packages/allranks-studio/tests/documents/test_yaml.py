@@ -262,3 +262,14 @@ def test_shared_text_and_tags_are_locked(text: str, reason: str) -> None:
 def test_impossible_edits_are_refused(text: str, edit: Edit, message: str) -> None:
     with pytest.raises(InputError, match=message):
         edited(text, edit)
+
+
+def test_an_edit_of_1000_steps_changes_two_lines() -> None:
+    steps = [f"    step_{n}:\n        component: ./make/component.yaml\n" for n in range(1000)]
+    text = f"type: pipeline\njobs:\n{''.join(steps)}"
+    graph = Graph(nodes=tuple(step(f"step_{n}") for n in range(1000)))
+    edit = edits.SetInput("step_500", "data", FromOutput("step_499", "model"))
+    after = applied(text, Yaml().patches(text, edit, graph, Path("/project/pipeline.yml")))
+    added = "        inputs:\n            data: ${{parent.jobs.step_499.outputs.model}}\n"
+    assert after == text.replace(steps[500], steps[500] + added)
+    assert Yaml().outline(after).nodes["step_500"].inputs["data"].line == 2 + 2 * 500 + 4
