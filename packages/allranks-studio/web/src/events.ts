@@ -25,13 +25,14 @@ export function useEvents(listener: Listener): void {
 }
 
 let last = ""; // the id of the last event, after which the next connection continues
+let isBehind = false; // whether events may have come while there was no connection
 
 function open(): void {
-  const wasLost = connection.get() === "lost";
   source = new EventSource(last ? `/api/events?last=${encodeURIComponent(last)}` : "/api/events");
   source.onopen = () => {
     connection.set("open");
-    if (wasLost && !last) tell({ kind: "reset" });
+    if (isBehind && !last) tell({ kind: "reset" });
+    isBehind = false;
   };
   source.onmessage = (message) => {
     last = message.lastEventId;
@@ -42,6 +43,7 @@ function open(): void {
     if (source?.readyState !== EventSource.CLOSED) return;
     // After an answer other than 200 the browser gives up.
     source = null;
+    isBehind = true;
     setTimeout(resume, 3000);
   };
 }
@@ -51,14 +53,15 @@ function tell(event: Event): void {
 }
 
 function resume(): void {
+  isBehind ||= document.hidden;
   if (!source && !document.hidden && listeners.size > 0) open();
 }
 
 // A browser has at most six connections to a server, for all of its tabs: hidden ones need none.
 document.addEventListener("visibilitychange", () => {
-  if (!document.hidden) resume();
-  else if (source) {
-    source.close();
+  if (document.hidden) {
+    source?.close();
     source = null;
   }
+  resume();
 });
