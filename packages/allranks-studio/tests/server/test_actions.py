@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from serving import Client, admitted
 
+import bounded
 from allranks.history import locks, stored
 from allranks.history.records import Status
 from allranks.workspace import Workspace
 from allranks_command import PATIENCE, environment, write_job
-from bounded import Popen
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +40,7 @@ def test_a_run_outlives_the_studio(tmp_path: Path) -> None:
     write_job(tmp_path, "sleep 600")
     workspace = Workspace.at(tmp_path / ".allranks")
     command = [sys.executable, "-m", "allranks.cli.main", "studio", str(tmp_path), "--no-browser"]
-    with Popen(command, stdout=subprocess.PIPE, env=environment(), encoding="utf-8") as process:
+    with bounded.Popen(command, stdout=subprocess.PIPE, env=environment(), encoding="utf-8") as process:
         assert process.stdout is not None
         address = process.stdout.readline().split()[-1]
         port, token = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=([\w-]{40,})", address).groups()  # type: ignore[union-attr]
