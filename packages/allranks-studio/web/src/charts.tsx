@@ -32,6 +32,8 @@ const AXES = [
 ] as const;
 const COLORS = 6;
 const DASHES = [[], [6, 4], [2, 4], [10, 4, 2, 4]];
+const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400, 604800];
+const COUNTS = Array.from({ length: 36 }, (_, index) => ([1, 2, 5][index % 3] ?? 1) * 10 ** Math.floor(index / 3));
 const HEIGHT = 240;
 const MOST_NAMED = 12; // curves of a legend
 
@@ -189,7 +191,12 @@ function settings(element: HTMLElement, series: Series[], isTime: boolean, isLog
     cursor: { focus: { prox: 24 }, points: { size: 6 }, y: false, drag: { setScale: true, x: true, y: false } },
     scales: { x: { time: false }, y: { distr: isLog ? 3 : 1 } },
     axes: [
-      { ...axis, size: 28, values: (_, at) => at.map(isTime ? (value) => (value ? tick(value) : "0") : axisNumber) },
+      {
+        ...axis,
+        size: 28,
+        incrs: isTime ? SECONDS : COUNTS,
+        values: (_, at) => at.map(isTime ? (value) => (value ? tick(value) : "0") : axisNumber),
+      },
       { ...axis, size: 52, values: (_, at) => at.map((value) => (value === null ? "" : axisNumber(value))) },
     ],
     series: [
