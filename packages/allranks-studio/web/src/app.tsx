@@ -23,6 +23,9 @@ export function App() {
   const isUnauthorised = useStore(unauthorised);
   const { data, error, reload } = useServer<State>("/api/state");
   useEffect(() => onEvent(() => {}), []); // the stream stays open whatever is shown
+  useEffect(() => {
+    document.title = [...address.path.toReversed(), "allranks studio"].join(" · ");
+  }, [address.path]);
   if (isUnauthorised) return <Unauthorised />;
   if (!data) return error && <Failed error={error} fix="Try again" onFix={reload} />;
   const wanted = address.query.get("folder");

@@ -21,7 +21,7 @@ const TABS = ["Graph", "Timeline", "Curves", "Resources", "Logs"];
 export default function RunView({ folder, id, tab }: { folder: Folder; id: string; tab: string }) {
   const { data: run, error } = useServer<Run>(`/api/runs/${encodeURIComponent(id)}`, { folder: folder.id }, (event) => {
     if (!("run" in event) || event.run !== id || event.kind === "log") return false;
-    return event.kind === "points" ? 3000 : 300;
+    return event.kind === "points" ? 5000 : 300;
   });
   const now = useNow(run !== null && isActive(run.status));
   const selected = useAddress().query.get("step");
