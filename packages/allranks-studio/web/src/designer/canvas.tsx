@@ -8,6 +8,8 @@ import {
   type EdgeProps,
   type Edge as FlowEdge,
   type NodeChange,
+  type NodeHandle,
+  Position,
   ReactFlow,
   useConnection,
   useStore as useFlowStore,
@@ -19,7 +21,7 @@ import { type BoxNode, BoxView, connectionMisfit, KINDS } from "./node";
 import { Overview } from "./overview";
 import { PALETTE_DATA } from "./palette";
 import { hue, nodeAt } from "./ports";
-import { type Box, bounds, detour, type Scene, scene, type Wire } from "./scene";
+import { type Box, bounds, detour, HEADER, INPUTS, innerPorts, ROW, type Scene, scene, type Wire } from "./scene";
 import { CanvasTools, useActions } from "./tools";
 
 const TYPES = { box: BoxView };
@@ -195,6 +197,26 @@ function Hint({ misfit }: { misfit: (wanted: Connection) => string }) {
   return text ? <p className="hint">{text}</p> : null;
 }
 
+// The places of ports are given, since otherwise the library draws all nodes once, and not only the visible ones.
+function handles({ inputs, outputs, width, inner, node }: Box): NodeHandle[] {
+  const places = (side: string, ports: { name: string }[], x: number, y: number): NodeHandle[] => {
+    const [type, position] =
+      side === "in" ? (["target", Position.Left] as const) : (["source", Position.Right] as const);
+    return ports.map(({ name }, row) => ({
+      id: `${side}:${name}`,
+      type,
+      position,
+      x,
+      y: y + row * ROW,
+      width: 1,
+      height: ROW,
+    }));
+  };
+  const heads = [...places("in", [{ name: "" }], 0, 12), ...places("out", [{ name: "" }], width, 12)];
+  const sides = [...places("in", inputs, 0, HEADER), ...places("out", outputs, width, HEADER)];
+  return [...heads, ...sides, ...places("inner", inner ? innerPorts(node) : [], INPUTS, inner)];
+}
+
 function flowNode(box: Box, isSelected: boolean, editable: boolean): BoxNode {
   const { node, width, height } = box;
   return {
@@ -206,6 +228,7 @@ function flowNode(box: Box, isSelected: boolean, editable: boolean): BoxNode {
     width,
     height,
     measured: { width, height },
+    handles: handles(box),
     selected: isSelected,
     draggable: editable,
     ariaLabel: `${KINDS[node.kind][1]} ${node.name}${node.lock ? ", locked" : ""}`,

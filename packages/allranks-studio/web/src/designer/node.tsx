@@ -1,20 +1,13 @@
 // A node on the canvas: its name, its ports and what it is.
-import {
-  type Node as FlowNode,
-  Handle,
-  type NodeProps,
-  Position,
-  useConnection,
-  useUpdateNodeInternals,
-} from "@xyflow/react";
-import { type KeyboardEvent, memo, type ReactNode, useEffect } from "react";
+import { type Node as FlowNode, Handle, type NodeProps, Position, useConnection } from "@xyflow/react";
+import { type KeyboardEvent, memo, type ReactNode } from "react";
 import type { InputPort, Node, Port } from "../api";
 import { Button } from "../controls";
 import { State } from "../parts";
 import { goTo, useEditor } from "./editor";
 import { isMissing } from "./form";
-import { hue, isData, misfit, nodeAt, parentOf, shown, unconnectable } from "./ports";
-import { type Box, footer } from "./scene";
+import { hue, misfit, nodeAt, parentOf, shown, unconnectable } from "./ports";
+import { type Box, footer, innerPorts } from "./scene";
 
 export type BoxNode = FlowNode<{ box: Box }, "box">;
 
@@ -31,11 +24,6 @@ export const KINDS: Record<Node["kind"], [string, string]> = {
 
 export const BoxView = memo(({ data: { box }, selected }: NodeProps<BoxNode>) => {
   const { node } = box;
-  const update = useUpdateNodeInternals();
-  const names = [...box.inputs, ...box.outputs].map((port) => port.name).join();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the library measures the ports again when they change
-  useEffect(() => update(node.path), [names, box.inputs.length, box.width, box.height, box.open, node.path]);
-  const inner = node.graph?.inputs.filter((port) => isData(port.type)) ?? [];
   const ports = (list: (InputPort | Port)[], side: PortProperties["side"]) =>
     list.map((port) => <PortHandle key={port.name} box={box} port={port} side={side} isReachable={selected} />);
   const { run } = useEditor();
@@ -50,7 +38,11 @@ export const BoxView = memo(({ data: { box }, selected }: NodeProps<BoxNode>) =>
       {footer(node) && <footer title={footer(node)}>{footer(node)}</footer>}
       <Handle id="in:" type="target" position={Position.Left} isConnectable={false} className="whole" />
       <Handle id="out:" type="source" position={Position.Right} isConnectable={false} className="whole" />
-      {box.open && <div className="inner">{ports(inner, "inner")}</div>}
+      {box.open && (
+        <div className="inner" style={{ top: box.inner }}>
+          {ports(innerPorts(node), "inner")}
+        </div>
+      )}
     </div>
   );
 });

@@ -8,7 +8,7 @@ export const ROW = 20;
 const FOOT = 24;
 const MARGIN = 28;
 const GAP = 14; // between a wire and a box that it passes
-const INPUTS = 110; // width of the inputs of an open pipeline
+export const INPUTS = 110; // width of the inputs of an open pipeline
 
 export interface Box {
   node: Node;
@@ -22,6 +22,7 @@ export interface Box {
   width: number;
   height: number;
   open: boolean;
+  inner: number; // of an open one, where its inputs are on its inner side
   inputs: InputPort[]; // those drawn
   outputs: Port[];
 }
@@ -60,7 +61,7 @@ function draw(document: Document, graph: Graph, parent: string, open: ReadonlySe
     const outputs = node.outputs.filter(isUsed);
     const height = HEADER + ROW * Math.max(inputs.length, outputs.length) + (footer(node) ? FOOT : 8);
     const place = { x, y, left: 0, top: 0, shift: [0, 0] as [number, number], width: WIDTH, height };
-    return { node, graph, parent, ...place, open: false, inputs, outputs };
+    return { node, graph, parent, ...place, open: false, inner: 0, inputs, outputs };
   });
   const inside = new Map<Box, Scene>();
   for (const box of boxes)
@@ -78,16 +79,22 @@ function openBox(box: Box, around: Box[], document: Document, open: ReadonlySet<
   const part = draw(document, graph, node.path, open);
   const children = part.boxes.filter((each) => each.parent === node.path);
   const { left, top, right, bottom } = bounds(children);
-  for (const child of children) move(child, MARGIN + INPUTS - left, box.height + MARGIN - top);
-  const [width, height] = [right - left + 2 * (MARGIN + INPUTS), box.height + bottom - top + 2 * MARGIN];
+  const inner = box.height + MARGIN;
+  for (const child of children) move(child, MARGIN + INPUTS - left, inner - top);
+  const [width, height] = [
+    right - left + 2 * (MARGIN + INPUTS),
+    inner + Math.max(bottom - top, ROW * innerPorts(node).length) + MARGIN,
+  ];
   for (const each of around) {
     const isRight = each.x >= box.x + box.width;
     const isBelow = each.y >= box.y + box.height;
     move(each, isRight ? width - box.width : 0, isBelow ? height - box.height : 0);
   }
-  Object.assign(box, { open: true, width, height });
+  Object.assign(box, { open: true, inner, width, height });
   return { boxes: part.boxes, wires: [...part.wires, ...innerWires(node, graph)] };
 }
+
+export const innerPorts = (node: Node) => node.graph?.inputs.filter((port) => isData(port.type)) ?? [];
 
 function move(box: Box, x: number, y: number): void {
   box.x += x;
