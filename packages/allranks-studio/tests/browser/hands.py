@@ -33,8 +33,15 @@ class Mouse:
 
     def write(self, selector: str, text: str) -> None:
         """Replace the text of a field."""
-        self.user.click(selector, count=3)
-        self.user.write(text)
+        for _ in range(5):  # what is drawn meanwhile may move it
+            self.user.click(selector, count=3)
+            if self.has_focus(selector):
+                self.user.write(text)
+                return
+        raise AssertionError(f"a click does not reach {selector}")
+
+    def has_focus(self, selector: str) -> bool:
+        return bool(self.tab.evaluate(f"document.activeElement === {element(selector)}"))
 
     def choose(self, selector: str, value: str) -> None:
         """Choose an option of a list. The list that opens is not in the page, so the option is picked by its letters."""
@@ -72,7 +79,7 @@ class Keyboard(Mouse):
         """Press Tab until an element has the focus."""
         self.tab.wait_for(element(selector))
         for _ in range(300):
-            if self.tab.evaluate(f"document.activeElement === {element(selector)}"):
+            if self.has_focus(selector):
                 return
             self.user.press("Tab")
         raise AssertionError(f"Tab does not reach {selector}")

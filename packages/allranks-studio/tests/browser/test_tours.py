@@ -11,6 +11,7 @@ from allranks.history import stored
 from allranks.history.records import RunRecord, Status
 from allranks.workspace import Workspace
 from chromium import Tab, chromium
+from user_input import element
 
 pytestmark = pytest.mark.recipe
 
@@ -144,10 +145,12 @@ def build(user: Mouse) -> None:
         label = f"{source}.{output} to {target}.{port}"
         tab.wait_for(f"document.querySelector('.react-flow__edge[aria-label=\"{label}\"]')")
     user.select("train")
-    for name, value in (("model", "resnet_micro"), ("num_train_epochs", "2")):
-        show_input(user, name)
-        user.write(control(name), value)
-        user.commit()
+    show_input(user, "model")
+    user.choose(control("model"), "resnet_micro")
+    waits_for_code(tab, 'model="resnet_micro"')
+    show_input(user, "num_train_epochs")
+    user.write(control("num_train_epochs"), "2")
+    user.commit()
     user.write(control("Instances"), "2")
     user.commit()
     user.write(control("Processes per instance"), "2")
@@ -159,8 +162,12 @@ def build(user: Mouse) -> None:
 
 
 def show_input(user: Mouse, name: str) -> None:
-    """Filter the inputs of the selected node."""
-    user.write(f"{SETTINGS}//input[@type='search']", name)
+    """Filter the inputs of the selected node; of few inputs, show all."""
+    search = f"{SETTINGS}//input[@type='search']"
+    if user.tab.evaluate(f"Boolean({element(search)})"):
+        user.write(search, name)
+    else:
+        user.press(f"{SETTINGS}//button[contains(., 'more with their default')]")
 
 
 def waits_for_code(tab: Tab, text: str) -> None:
