@@ -2,7 +2,8 @@
 
 PYTHONPATH=tests python tools/make_pictures.py
 
-It runs `make demo`, launches a script of which a rank fails, and draws the terminal (SVG) and pages (PNG, by Chromium).
+It runs `make demo`, launches a script of which a rank fails, runs the project of `allranks init` in the studio, and draws the
+terminal (SVG) and pages (PNG, by Chromium).
 """
 
 import json
@@ -18,6 +19,7 @@ from terminal_picture import WIDTH, output_picture, run_picture
 
 from allranks.history.records import RunRecord
 from chromium import PROGRAM, Browser, chromium
+from user_input import UserInput
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs" / "pictures"
@@ -50,6 +52,7 @@ def main() -> str | None:
         draw_run(folder, browser)
         draw_failure(folder)
         draw_palette(folder, browser)
+        draw_studio(folder, browser)
     return None
 
 
@@ -79,6 +82,38 @@ def draw_palette(folder: Path, browser: Browser) -> None:
     """The page of the library's components."""
     called(folder, "components", "--library", "--page", "palette.html")
     photograph(browser, f"{(folder / 'palette.html').as_uri()}#allranks_train_image_classifier", "palette.png", 720)
+
+
+def draw_studio(folder: Path, browser: Browser) -> None:
+    """The studio: two runs beside each other, and a pipeline in the designer."""
+    called(folder, "init", "spirals")
+    project = folder / "spirals"
+    for rate in ("0.01", "0.001"):
+        called(project, "run", "pipelines/two_spirals.py", "--set", f"learning_rate={rate}")
+    runs = json.loads(called(project, "runs", "--json"))
+    command = [ALLRANKS, "studio", "--no-browser", project]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as studio:
+        assert studio.stdout is not None
+        address = studio.stdout.readline().split()[-1]
+        try:
+            tab = browser.open(address, 1280, 720)
+            views = {
+                "compare": (
+                    f"compare?runs={runs[0]['id']},{runs[1]['id']}",
+                    "document.querySelector('canvas') && document.querySelector('table')",
+                ),
+                "designer": ("designer?path=pipelines/two_spirals.py", "document.querySelector('.card')"),
+            }
+            for name, (path, shown) in views.items():
+                tab.call("Page.navigate", url=address.partition("?")[0] + path)
+                tab.wait_for(shown)
+                if name == "designer":
+                    tab.wait_for("document.querySelectorAll('.react-flow__node').length === 3")
+                    UserInput(tab).click("[data-id='train'] header b")
+                    tab.wait_for("document.querySelector('.picture')")
+                tab.screenshot(PICTURES / f"studio-{name}.png", whole=False)
+        finally:
+            studio.terminate()
 
 
 def without(text: str, folder: Path) -> str:
