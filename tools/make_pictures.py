@@ -2,8 +2,8 @@
 
 PYTHONPATH=tests python tools/make_pictures.py
 
-It runs `make demo`, launches a script of which a rank fails, runs the project of `allranks init` in the studio, and draws the
-terminal (SVG) and pages (PNG, by Chromium).
+It runs `make demo`, launches a script of which a rank fails, opens the project of `allranks init` in the studio, and
+draws the terminal (SVG) and pages (PNG, by Chromium).
 """
 
 import json

@@ -44,7 +44,7 @@ class Mouse:
         return bool(self.tab.evaluate(f"document.activeElement === {element(selector)}"))
 
     def choose(self, selector: str, value: str) -> None:
-        """Choose an option of a list. The list that opens is not in the page, so the option is picked by its letters."""
+        """Choose an option by its letters: the list that opens is not in the page."""
         self.user.click(selector)
         for letter in value:
             self.user.press(letter)
