@@ -92,7 +92,7 @@ export interface Node {
   first: number; // the lines of the node in the text; 0 if it is not in this file
   last: number;
   lock: Lock | null;
-  graph: Graph | null; // of a pipeline component, or of the body of a loop
+  graph: Graph | null; // of a pipeline component; the body of a loop is a node of its own, in `after` of the loop
   after: string[]; // nodes of the same graph that it waits for without data
 }
 

@@ -65,7 +65,7 @@ class Node:
     """path: "train", or "tune.train" in a nested pipeline; note: what a control node does
 
     first, last: the node's lines; 0 if it is not in this file
-    graph:       of a pipeline component, or of the body of a loop
+    graph:       of a pipeline component. The body of a loop is a node of its own, which the loop waits for
     after:       nodes of the same graph that it waits for without data
     """
 
