@@ -398,6 +398,11 @@ def test_wrap() -> None:
         ),
         ("    a = train_image_classifier()\n    print(f'{a}')\n", edits.RenameNode("a", "b"), "line 11"),
         ("    a = train_image_classifier()\n    b = [a]\n", edits.DeleteNode("a"), "line 11"),
+        (
+            "    n = 1\n    a = train_image_classifier(seed=n)\n    n = 2\n    b = train_image_classifier(seed=n)\n",
+            edits.SetInput("a", "initial_model", FromOutput("b", "model")),
+            "line 12",
+        ),
         ("    a = train_image_classifier()\n", edits.RenameNode("a", "layout"), "name layout"),
         ("    a = train_image_classifier(); b = 1\n", edits.DeleteNode("a"), "several statements"),
         (

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -146,11 +147,15 @@ class Editor:
         self.apply(Patch(start, end, ""))
 
     def order(self, function: str) -> None:
-        """Move statements of a function after those that assign what they use."""
+        """Move statements of a function after those that assign what they use.
+
+        Raise InputError if a statement would move past one that changes a variable that it uses.
+        """
         for _ in range(200):
             pipeline = self.module.pipelines[function]
             body = pipeline.function.body
-            assigned = {name: place for place, each in enumerate(body) for name in _assigned(each)}
+            times = Counter(name for each in body for name in _assigned(each))
+            assigned = {name: place for place, each in enumerate(body) for name in _assigned(each) if times[name] == 1}
             for place, statement in enumerate(body):
                 late = [assigned[name] for name in _loaded(statement) if assigned.get(name, -1) > place]
                 if late:
@@ -161,6 +166,9 @@ class Editor:
             names = set(_assigned(body[after]))
             while after + 1 < len(body) and _is_setting(body[after + 1], names):
                 after += 1
+            for each in body[place + 1 : after + 1]:
+                if changed := [name for name in _assigned(each) if times[name] > 1 and name in _loaded(statement)]:
+                    raise in_use(changed[0], each.lineno)
             start, end = self.source.block(statement)
             target = self.source.block(body[after])[1]
             moved = self.text[start:end]
