@@ -301,3 +301,17 @@ def test_each_pipeline_opens_and_stays(file: Path, reader: Reader) -> None:
     document = Document.open(file.parent, file.name, reader)
     assert document.graph is not None, messages(document)
     assert document.state()["text"].encode() == file.read_bytes()
+
+
+def test_steps_of_a_nested_pipeline_in_yaml_are_edited_in_its_file(tmp_path: Path, reader: Reader) -> None:
+    spec = ROOT / "components" / "image_classification" / "prepare_images" / "component.yaml"
+    schema = "https://azuremlschemas.azureedge.net/latest/pipelineComponent.schema.json"
+    text = f"$schema: {schema}\ntype: pipeline\nname: inner\njobs:\n  prepare:\n    component: {spec}\n"
+    (tmp_path / "inner.yml").write_text(text)
+    document = Document.open(tmp_path, "inner.yml", reader)
+    source = edits.SetInput("prepare", "source", FromInput("source"))
+    document.edit(document.digest, [edits.AddInput("", "source", "string", "digits"), source])
+    inputs = "inputs:\n  source:\n    type: string\n    default: digits\n"
+    assert document.state()["text"] == text.replace("jobs:", f"{inputs}jobs:") + (
+        "    inputs:\n      source: ${{parent.inputs.source}}\n"
+    )

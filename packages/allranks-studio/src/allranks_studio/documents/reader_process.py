@@ -28,7 +28,8 @@ from allranks.catalog import functions
 from allranks.errors import InputError, Problem
 from allranks.history import registered
 from allranks.plan.reader import lookup_of, opened
-from allranks.sdk import internals
+from allranks.plan.reader.nodes import read_component
+from allranks.sdk import internals, spec_files, specs, yaml_lines
 from allranks.sdk.paths import shown
 from allranks.sdk.session import session
 from allranks.sdk.validation_errors import one_line
@@ -174,6 +175,8 @@ def standing_in(path: Path, data: bytes) -> Iterator[None]:
 
 def read(path: Path, text: bytes, loaded: Loaded, form: str = "") -> dict[str, Any]:
     """Read a text in a file's place. Return a `Reading`, or what `exported` returns for a form, as plain data."""
+    # A pipeline component in the file was loaded from the disk.
+    loaded.entries = {key: entry for key, entry in loaded.entries.items() if key[1] != str(path)}
     with standing_in(path, text), prepared(loaded):
         answer = _attempt(str(path), path, form)
         if any(problem.code == "several-pipelines" for problem in answer["findings"]):
@@ -189,6 +192,8 @@ def _attempt(target: str, path: Path, form: str) -> dict[str, Any]:
     try:
         if form:
             return {"text": exported(target, path, form), "findings": ()}
+        if path.suffix != ".py" and (component := _pipeline_component(path)) is not None:
+            return component
         lookup = replace(lookup_of(target, {}, registered.of(Workspace.at(None))), draws=True)
         with opened(target, {}, lookup) as job:
             plan = job.plan(None)
@@ -204,6 +209,19 @@ def _attempt(target: str, path: Path, form: str) -> dict[str, Any]:
         return {"graph": None, "findings": error.problems}
     except Exception as error:  # of the SDK, or too deep a recursion
         return {"graph": None, "findings": (Problem(shown(path), one_line(error), "a pipeline"),)}
+
+
+def _pipeline_component(path: Path) -> dict[str, Any] | None:
+    """Read the YAML file of a pipeline component, whose steps are edited there; None for another file."""
+    tree = yaml_lines.parse(path).tree
+    if spec_files.kind_of(tree) is not spec_files.Kind.COMPONENT or tree.get("type") != "pipeline":
+        return None
+    (component,) = specs.load(path)
+    plan = read_component(component, path)
+    assert plan is not None, "a pipeline component is read as a plan"
+    about = {"name": plan.name, "display_name": str(component.display_name or ""), "description": ""}
+    graph = plan_graph.graph_of(plan, component, shown(path))
+    return {"graph": to_data(graph), **about, "compute": "", "findings": dict.fromkeys(plan.findings)}
 
 
 def _child(request: dict[str, Any], loaded: Loaded, answer: int) -> None:

@@ -209,10 +209,12 @@ class _Edits:
 
     def add_input(self, edit: edits.AddInput) -> list[Patch]:
         content: Content = edit.default
-        if edit.default is None:
+        if "component" in str(getattr(self.text.value(self.text.root, "$schema"), "value", "")).lower():
+            content = {"type": edit.type} if edit.default is None else {"type": edit.type, "default": edit.default}
+        elif edit.default is None:
             found = "an input of a pipeline in YAML needs a value"
             raise refused(f"input {edit.name}", found, article(edit.type), "give it a default")
-        if edit.type not in PRIMITIVES:
+        elif edit.type not in PRIMITIVES:
             content = {"type": edit.type, "path": edit.default}
         elif edit.type == "number" and isinstance(edit.default, int):
             content = float(edit.default)

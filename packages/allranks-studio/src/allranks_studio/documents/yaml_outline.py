@@ -14,7 +14,7 @@ from allranks_studio.documents.yaml_text import Item, YamlText
 _INPUT = re.compile(r"\$\{\{\s*parent\.inputs\.([\w.\-]+)\s*}}")
 _NODE_OUTPUT = re.compile(r"\$\{\{\s*parent\.jobs\.([\w\-]+)\.outputs\.([\w\-]+)\s*}}")
 GRAPH_OUTPUT = re.compile(r"\$\{\{\s*parent\.outputs\.([\w\-]+)\s*}}")
-_HELD = ("path", "value")
+_HELD = ("path", "value", "default")
 """Keys of an input or an output with the value, beside its type and mode."""
 
 
