@@ -70,14 +70,19 @@ export function useServer<T>(
   const [version, setVersion] = useState(0);
   const latest = useRef(concerns);
   latest.current = concerns;
+  const took = useRef(0); // milliseconds of the last answer, which may be of a run with thousands of steps
   // biome-ignore lint/correctness/useExhaustiveDependencies: a new version asks for the same address again
   useEffect(() => {
     if (!url) return;
     const control = new AbortController();
+    const begin = performance.now();
     const settle = (data: T | null, error: ServerError | null) =>
       setState((before) => ({ url, data: data ?? (before.url === url ? before.data : null), error }));
     request<T>(url, { signal: control.signal })
-      .then((data) => settle(data, null))
+      .then((data) => {
+        took.current = performance.now() - begin;
+        settle(data, null);
+      })
       .catch((error) => !control.signal.aborted && settle(null, error as ServerError));
     return () => control.abort();
   }, [url, version]);
@@ -86,7 +91,8 @@ export function useServer<T>(
     let due = Number.POSITIVE_INFINITY;
     const stop = onEvent((event) => {
       const delay = event.kind === "reset" || latest.current(event);
-      const time = performance.now() + (delay === true ? 500 : Number(delay));
+      // A page that follows an engine takes at most a tenth of a core from it.
+      const time = performance.now() + Math.max(delay === true ? 500 : Number(delay), 10 * took.current);
       if (delay === false || time >= due) return;
       clearTimeout(timer);
       due = time;
