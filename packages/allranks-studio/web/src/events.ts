@@ -1,6 +1,7 @@
 // The server's stream of events: one connection for the whole page, opened by the first listener.
 import { useEffect, useRef } from "react";
 import type { Event } from "./api";
+import { get } from "./server";
 import { createStore } from "./store";
 
 type Listener = (event: Event) => void;
@@ -41,8 +42,10 @@ function open(): void {
   source.onerror = () => {
     connection.set("lost");
     if (source?.readyState !== EventSource.CLOSED) return;
-    // After an answer other than 200 the browser gives up.
+    // After an answer other than 200 the browser gives up. A request tells whether it is admitted: a studio that was
+    // started again has another key.
     source = null;
+    get("/api/state").catch(() => {});
     isBehind = true;
     setTimeout(resume, 3000);
   };
