@@ -170,7 +170,9 @@ export function Dialog({
   useEffect(() => {
     element.current?.showModal();
     // A body that scrolls would get the focus itself.
-    element.current?.querySelector<HTMLElement>(".body :is(input, select, button)")?.focus();
+    const first = element.current?.querySelector<HTMLElement>(".body :is(input, select, button)");
+    first?.focus();
+    if (first instanceof HTMLInputElement) first.select();
   }, []);
   const send = (event: FormEvent) => {
     event.preventDefault();

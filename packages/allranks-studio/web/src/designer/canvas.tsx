@@ -69,7 +69,7 @@ export function Canvas() {
 
   const drop = (event: DragEvent) => {
     event.preventDefault();
-    const item = editor.palette.find((each) => each.component === event.dataTransfer.getData(PALETTE_DATA));
+    const item = editor.palette.data?.find((each) => each.component === event.dataTransfer.getData(PALETTE_DATA));
     const at = flow.screenToFlowPosition({ x: event.clientX - 40, y: event.clientY - 16 });
     const around = drawn.boxes.filter((box) => box.open && contains(box, at)).at(-1);
     const [dx, dy] = drawn.boxes.find((box) => around && box.parent === around.node.path)?.shift ?? [0, 0];

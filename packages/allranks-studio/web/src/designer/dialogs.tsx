@@ -63,13 +63,7 @@ function Name({ task, onClose }: Properties<Extract<Task, { kind: "name" }>>) {
   };
   return (
     <Dialog title={task.title} onClose={onClose} submit={task.submit} onSubmit={submit} disabled={!name.trim()}>
-      <Search
-        type="text"
-        placeholder="Name"
-        value={name}
-        onChange={setName}
-        onFocus={(event) => event.target.select()}
-      />
+      <Search type="text" placeholder="Name" value={name} onChange={setName} />
     </Dialog>
   );
 }

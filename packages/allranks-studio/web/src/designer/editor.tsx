@@ -58,7 +58,7 @@ function useOpened(session: Session, state: SessionState, document: Document) {
   const [runId, follow] = useState(""); // the run that is shown; "" to edit
   const opener = useRef<HTMLElement>(null); // what had the focus before the dialog
   const run = useLiveRun(session.folder, runId);
-  const palette = useServer<PaletteItem[]>("/api/palette", { folder: session.folder }).data;
+  const palette = useServer<PaletteItem[]>("/api/palette", { folder: session.folder });
   // With the changes that the server has not answered yet.
   const root = useMemo(() => document.graph && foreseen(document.graph, state.pending), [document, state.pending]);
   const shownPath = graphAt(root, wantedView) ? wantedView : "";
@@ -134,7 +134,7 @@ function useOpened(session: Session, state: SessionState, document: Document) {
     task,
     opener,
   };
-  return { ...shown, palette: palette ?? [], enter, toggle, select, follow, ask, add, set, connect, remove };
+  return { ...shown, palette, enter, toggle, select, follow, ask, add, set, connect, remove };
 }
 
 // Return the node whose lines contain a line: the innermost one.

@@ -81,18 +81,17 @@ const PLACES = [
 function Bar() {
   const { document, session, waiting, ask, editable, run, follow } = useEditor();
   const side = useStore(codeSide);
-  const numbers = (["error", "warning"] as const).map((level) => {
-    const amount = document.findings.filter((each) => each.level === level).length;
-    return amount ? count(amount, level) : "";
-  });
-  const cause = document.findings.find((each) => each.level === "error" && each.line > 0);
+  const { findings } = document;
+  const [errors, warnings] = ["error", "warning"].map(
+    (level) => findings.filter((each) => each.level === level).length,
+  );
+  const amounts = [errors && count(errors, "error"), warnings && count(warnings, "warning")].filter(Boolean).join(", ");
+  const cause = findings.find((each) => each.level === "error" && each.line > 0);
   return (
     <div className="strip" role="toolbar" aria-label="Document">
       <a href={view(["designer"])}>Pipelines</a>
       <h1>{document.path}</h1>
-      <span className={numbers[0] ? "wrong" : "soft"}>
-        {waiting ? "Checking …" : numbers.filter(Boolean).join(", ") || "no findings"}
-      </span>
+      <span className={errors ? "wrong" : "soft"}>{waiting ? "Checking …" : amounts || "no findings"}</span>
       {!document.current && (
         <Button
           className="plain"

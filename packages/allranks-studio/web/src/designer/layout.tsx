@@ -1,5 +1,4 @@
 // The layout of a step as a picture: a box for each instance, a cell for each process.
-import { type RefObject, useEffect, useRef } from "react";
 import type { Layout, Node, Value } from "../api";
 import { Choose } from "../controls";
 import { count } from "../format";
@@ -19,11 +18,6 @@ interface Properties {
 
 export function LayoutForm({ node, layout }: Properties) {
   const { session, editable } = useEditor();
-  // With changes that the server has not answered yet: the other count may be changed meanwhile.
-  const wanted = useRef(layout);
-  useEffect(() => {
-    wanted.current = layout;
-  }, [layout]);
   const [instances, processes] = [countOf(layout.instances), countOf(layout.processes)];
   const total = instances && processes ? `= ${count(instances * processes, "rank")}` : "";
   const size = layout.size ? `${layout.size}, ${count(layout.gpus, "GPU")} each` : "size not given";
@@ -36,8 +30,8 @@ export function LayoutForm({ node, layout }: Properties) {
       <Picture instances={instances} processes={processes} gpus={layout.gpus} />
       <p className="soft">{`${shown(layout.instances)} × ${shown(layout.processes)} ${total} · ${size}`}</p>
       <div className="pair">
-        <Count node={node} wanted={wanted} value={layout.instances} which="instances" label="Instances" />
-        <Count node={node} wanted={wanted} value={layout.processes} which="processes" label="Processes per instance" />
+        <Count node={node} layout={layout} which="instances" label="Instances" />
+        <Count node={node} layout={layout} which="processes" label="Processes per instance" />
       </div>
       <b>Distribution</b>
       <Choose {...choice} value={layout.distribution} onChange={change} />
@@ -47,22 +41,14 @@ export function LayoutForm({ node, layout }: Properties) {
 
 const countOf = (value: Value) => (value.kind === "literal" && typeof value.value === "number" ? value.value : null);
 
-interface CountProperties {
-  node: Node;
-  wanted: RefObject<Layout>;
-  value: Value;
-  which: "instances" | "processes";
-  label: string;
-}
-
 // A number, or an input of the pipeline.
-function Count({ node, wanted, value, which, label }: CountProperties) {
+function Count({ node, layout, which, label }: Properties & { which: "instances" | "processes"; label: string }) {
   const { session, editable, root } = useEditor();
+  const value = layout[which];
   const disabled = !editable || node.lock !== null;
   const ports = graphAt(root, parentOf(node.path))?.inputs.filter((port) => port.type === "integer");
   const change = (to: Value) => {
-    wanted.current = { ...wanted.current, [which]: to };
-    const { instances, processes } = wanted.current;
+    const { instances, processes }: Layout = { ...layout, [which]: to };
     session.edit(`${label} of ${node.name}: ${shown(to)}.`, {
       op: "set_layout",
       node: node.path,

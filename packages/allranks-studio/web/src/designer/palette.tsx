@@ -2,6 +2,7 @@
 import { type KeyboardEvent, useMemo, useState } from "react";
 import type { PaletteItem, Port } from "../api";
 import { Button, Search, Switch } from "../controls";
+import { Problem } from "../parts";
 import { walk } from "./controls";
 import { useEditor } from "./editor";
 import { isMissing } from "./form";
@@ -27,7 +28,7 @@ const ORIGINS = { project: "Project", registered: "Registered", library: "" };
 function Palette() {
   const { palette, add } = useEditor();
   const [query, setQuery] = useState("");
-  const found = useMemo(() => search(palette, query), [palette, query]);
+  const found = useMemo(() => search(palette.data ?? [], query), [palette.data, query]);
   const press = (event: KeyboardEvent) => {
     if (event.key === "Enter" && found[0]) add(found[0]);
     step(event);
@@ -46,7 +47,8 @@ function Palette() {
             </ul>
           </section>
         ))}
-        {!found.length && <p className="soft">{palette.length ? "No component has this in its name." : "Loading …"}</p>}
+        {palette.error && <Problem error={palette.error} />}
+        {!found.length && <p className="soft">{palette.data ? "No component has this in its name." : "Loading …"}</p>}
       </div>
     </>
   );

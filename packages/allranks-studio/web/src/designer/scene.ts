@@ -171,7 +171,7 @@ export function detour({ source, target, inner }: Wire, boxes: ReadonlyMap<strin
   return { left: left - GAP, right: right + GAP, y: y + height / 2 < (top + bottom) / 2 ? top - GAP : bottom + GAP };
 }
 
-// Return the graph as it will be after edits that connect, set, reset or delete. Other edits wait for the server.
+// Return the graph as it will be after edits of inputs and layouts, and deletions. Other edits wait for the server.
 export function foreseen(graph: Graph, edits: Edit[]): Graph {
   if (!edits.length) return graph;
   const deleted = new Set(edits.map((edit) => (edit.op === "delete_node" ? edit.node : "")));
@@ -189,5 +189,8 @@ function foreseenNode(node: Node, edits: Edit[], values: ReadonlyMap<string, Val
   const inputs = node.inputs.map((port) =>
     value(port) === undefined ? port : { ...port, value: value(port) ?? null },
   );
-  return { ...node, inputs, graph: node.graph && foreseen(node.graph, edits) };
+  const edit = edits.findLast((each) => each.op === "set_layout" && each.node === node.path);
+  const counts = edit?.op === "set_layout" && { instances: edit.instances, processes: edit.processes };
+  const layout = node.layout && { ...node.layout, ...counts };
+  return { ...node, inputs, layout, graph: node.graph && foreseen(node.graph, edits) };
 }
