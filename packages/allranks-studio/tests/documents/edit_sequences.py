@@ -135,8 +135,9 @@ class Outlined:
         self.language = language_of(path)
         self.graph = graph
         self.done: list[Edit] = []
+        self.outline = self.language.outline(text)
         # Code whose step has another name when it runs, and code that is locked.
-        self.unknown = {*difference(graph, outlined(graph, self.language.outline(text)))}
+        self.unknown = {*difference(graph, outlined(graph, self.outline))}
 
     def edit(self, edit: Edit) -> None:
         """Make an edit if it is possible."""
@@ -157,13 +158,13 @@ class Outlined:
         assert not lines, f"{lines}: {told}"
         self.refuse_other_changes(edit, graph, after, outline, told)
         graph = _moved(graph, self.text, patches)
-        self.text, self.graph = after, placed(graph, outline)
+        self.text, self.graph, self.outline = after, placed(graph, outline), outline
 
     def refuse_other_changes(self, edit: Edit, graph: Graph, after: str, outline: Outline, told: str) -> None:
         """Assert that the text of each node that means the same as before is the same."""
         if re.search(r"^ *jobs: {", self.text, re.MULTILINE):
             return  # steps share lines
-        before = self.language.outline(self.text)
+        before = self.outline
         ours, theirs = (dict(_meanings(each)) for each in (self.graph, graph))
         for path in ours.keys() & theirs.keys() & before.nodes.keys() & outline.nodes.keys():
             if ours[path] == theirs[path] and "." not in path and path != getattr(edit, "node", ""):

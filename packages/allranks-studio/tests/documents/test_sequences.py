@@ -99,13 +99,13 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 QUICK = settings(deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 
 
-@settings(QUICK, max_examples=292, phases=[Phase.generate])
+@settings(QUICK, max_examples=294, phases=[Phase.generate])
 @given(data=st.data())
 def test_the_outline_after_edits_is_the_intended_one(data: st.DataObject, project: Project) -> None:
-    project.outlined(data.draw, 4)
+    project.outlined(data.draw, 3)
 
 
-@settings(QUICK, max_examples=8, phases=[Phase.generate])
+@settings(QUICK, max_examples=6, phases=[Phase.generate])
 @given(data=st.data())
 def test_what_is_read_after_edits_is_the_intended_graph(data: st.DataObject, project: Project) -> None:
     project.written(data.draw)
