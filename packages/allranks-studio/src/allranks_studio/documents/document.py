@@ -269,6 +269,11 @@ def changed_lines(before: str, after: str) -> list[int]:
 
 def _with_copies(graph: Graph, edit: Edit) -> list[Edit]:
     """Return an edit once for each step whose nested pipeline is the one that the text of the edit is in."""
+    if isinstance(edit, edits.WrapNodes):
+        around = edit.nodes[0].rpartition(".")[0] if edit.nodes else ""
+        names = [path.rpartition(".")[2] for path in edit.nodes]
+        inner = _copies(graph, around) if around else []
+        return [replace(edit, nodes=tuple(f"{other}.{name}" for name in names)) for other in inner] or [edit]
     field = "graph" if hasattr(edit, "graph") else "node"
     path: str = getattr(edit, field, "")
     around = path if field == "graph" else path.rpartition(".")[0]

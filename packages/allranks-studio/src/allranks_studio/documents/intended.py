@@ -20,6 +20,9 @@ _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 DATA_TYPES = ("uri_folder", "uri_file", "mltable", "mlflow_model", "custom_model", "triton_model")
 
 
+_CONTROL = ("condition", "do_while", "parallel_for")
+
+
 def named(graph: Graph, edit: Edit, taken: Collection[str] = ()) -> Edit:
     """Return the edit with a name for its new node, if it has none. taken: further names that are not free
 
@@ -190,6 +193,10 @@ def _renamed(graph: Graph, path: str, name: str) -> Graph:
 
 def _duplicated(graph: Graph, path: str, name: str) -> Graph:
     node, around = _editable(graph, path), path.rpartition(".")[0]
+    if node.kind in _CONTROL:
+        raise refused(
+            f"step {path}", f"a {node.kind} runs steps that a copy would run too", "", "copy its code by hand"
+        )
     _refuse_name(graph_at(graph, around), name, f"step {name}")
     copy = rewiring.with_paths(replace(node, name=name, first=0, last=0), around)
     return changed_graph(graph, around, lambda inner: replace(inner, nodes=(*inner.nodes, copy)))

@@ -18,6 +18,8 @@ from allranks_studio.documents.python_wrap import wrap
 from allranks_studio.documents.rewiring import node_at
 from allranks_studio.documents.source import Outline
 
+_CONTROL = ("condition", "do_while", "parallel_for")
+
 
 class Python:
     """A `Language`."""
@@ -124,7 +126,8 @@ def _remove_use(editor: Editor, pipeline: Pipeline, name: ast.Name) -> None:
     while isinstance(parents[id(code)], (ast.Attribute, ast.Subscript)):
         code = parents[id(code)]
     owner, source = parents[id(code)], editor.source
-    if isinstance(owner, ast.keyword) and isinstance(call := parents[id(owner)], ast.Call) and code is not name:
+    call = parents[id(owner)] if isinstance(owner, ast.keyword) and code is not name else None
+    if isinstance(owner, ast.keyword) and isinstance(call, ast.Call) and root_of(call.func) not in _CONTROL:
         editor.apply(source.arguments(call).removed(len(call.args) + call.keywords.index(owner)))
     elif isinstance(owner, ast.Dict) and owner is pipeline.result and isinstance(code, ast.expr):
         place = owner.values.index(code)

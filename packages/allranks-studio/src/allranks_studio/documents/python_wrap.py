@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from allranks.errors import InputError, Problem
 from allranks_studio.documents import edits
 from allranks_studio.documents.canvas import InputPort
-from allranks_studio.documents.edits import FromOutput, Value
+from allranks_studio.documents.edits import FromInput, FromOutput, Value
 from allranks_studio.documents.patches import Patch
 from allranks_studio.documents.python_editor import Editor
 from allranks_studio.documents.python_outline import Pipeline
@@ -56,6 +56,7 @@ def _refuse_other_variables(pipeline: Pipeline, interface: Wrapping) -> None:
     statements = _statements(pipeline, interface.nodes)
     names = [each for statement in statements for each in ast.walk(statement) if isinstance(each, ast.Name)]
     stored = {each.id for each in names if isinstance(each.ctx, ast.Store)} | {*interface.inputs}
+    stored |= {value.name for value in interface.inputs.values() if isinstance(value, FromInput)}
     wired = {made.variable for made in pipeline.made}
     assigned = {
         each.id
@@ -63,7 +64,7 @@ def _refuse_other_variables(pipeline: Pipeline, interface: Wrapping) -> None:
         if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and each.id not in wired
     }
     for name in names:
-        if name.id in assigned - stored:
+        if name.id in (assigned | {*pipeline.parameters}) - stored:
             found = f"it uses {name.id}, which stays in {pipeline.function.name}"
             raise InputError(Problem(f"line {name.lineno}", found, "", "move the lines by hand"))
 

@@ -226,6 +226,10 @@ class _Edits:
         binding = self.binding(f"parent.outputs.{name}")
         patches = self.text.put_in(self.text.root, "outputs", name, {"type": kind}, _SECTIONS[2:])
         if isinstance(declared, yaml.MappingNode) and declared.value:
+            if node_at(self.graph, node).kind == "stand_in":
+                raise refused(
+                    f"step {node}", "the outputs of this kind of step cannot be edited here", "", "edit the text"
+                )
             return [*patches, *self.text.put(declared, "path", binding)]
         return [*patches, *self.text.put_in(job, "outputs", port, binding, _AFTER_INPUTS[1:])]
 
