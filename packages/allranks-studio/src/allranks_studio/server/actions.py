@@ -46,7 +46,7 @@ def cancel(call: Call) -> dict[str, str]:
     if record.submitted is not None:
         fix = f"allranks cancel {run}"
         raise InputError(Problem(f"run {run}", "it is on Azure ML", "a run on this machine", fix))
-    if locks.holder(workspace.run_folder(run)) is None:
+    if record.status.ended or locks.holder(workspace.run_folder(run)) is None:
         raise InputError(Problem(f"run {run}", f"it is {record.status}", "a run that has not ended"))
     cancel_run(workspace, run, patience=0.0)
     return {"run": run}
