@@ -27,6 +27,8 @@ _MOST_ROWS = 20_000
 _MOST_POINTS = 250
 """Maximum points of a curve in an event. More are thinned."""
 
+_ENDED = frozenset(status for status in Status if status.ended)
+
 
 @dataclass
 class _ActiveRun:
@@ -50,14 +52,17 @@ class StoreWatch:
         self._statuses: dict[str, str] | None = None
         self._active: dict[str, _ActiveRun] = {}
         self._dead: set[str] = set()
-        self._row = 0
+        self._row = self._last_run = 0
+        self._next_scan = 0.0
+        self._is_partial = False
         self._ledger: object = None
 
     def look(self) -> list[Event]:
         """Return what has changed since the last look."""
         first = self._statuses is None
         now, mark, events = time.monotonic(), _mark(self._folder.workspace.database), list[Event]()
-        if mark != self._mark and now >= self._next:
+        is_due = mark != self._mark or (self._is_partial and now >= self._next_scan)
+        if is_due and now >= self._next:
             try:
                 events += self._read()
                 self._mark = mark  # as before the reading: later changes are read again
@@ -82,24 +87,39 @@ class StoreWatch:
             return []
         with Store(path, reads=True) as store:
             connection = store.connection
-            rows = connection.execute(
-                "SELECT id, CASE WHEN json_valid(record) THEN json_extract(record, '$.status') END FROM run"
-            )
-            statuses = {run: status for run, status in rows if status}
-            before = self._statuses if self._statuses is not None else statuses
+            before, statuses = self._statuses, self._read_statuses(connection)
+            before = statuses if before is None else before
             for run, status in statuses.items():
                 if before.get(run) != status:
                     self._dead.discard(run)
                     events.append(self._event("run", run, status=status))
-                if run in self._active or not Status(status).ended:
+                if run in self._active or status not in _ENDED:
                     events += self._steps(connection, run, self._active.setdefault(run, _ActiveRun()))
             events += [self._event("run", run, status="removed") for run in before.keys() - statuses.keys()]
             self._active = {
-                run: seen for run, seen in self._active.items() if not Status(statuses.get(run, "Failed")).ended
+                run: seen for run, seen in self._active.items() if statuses.get(run, Status.FAILED) not in _ENDED
             }
             events += self._points(connection, first=self._statuses is None)
             self._statuses = statuses
         return events
+
+    def _read_statuses(self, connection: sqlite3.Connection) -> dict[str, str]:
+        """Return the statuses of all runs. Most times, only those of new and active runs are read: of 5,000 runs, all
+        take 40 ms. A run that is resumed or removed is noticed a little later."""
+        where, begin = "", time.monotonic()
+        values = self._last_run, json.dumps(list(self._active))
+        self._is_partial = self._statuses is not None and begin < self._next_scan
+        if self._is_partial:
+            where = "WHERE rowid > ? OR id IN (SELECT value FROM json_each(?))"
+        status = "CASE WHEN json_valid(record) THEN json_extract(record, '$.status') END"
+        rows = connection.execute(f"SELECT id, {status}, rowid FROM run {where}", values if where else ()).fetchall()
+        newest = max((row for _, _, row in rows), default=0)
+        self._last_run = max(newest, self._last_run) if self._is_partial else newest
+        found = {run: status for run, status, _ in rows if status}
+        if self._is_partial:
+            return {**(self._statuses or {}), **found}
+        self._next_scan = time.monotonic() + 2 * _SHARE * (time.monotonic() - begin)
+        return found
 
     def _steps(self, connection: sqlite3.Connection, run: str, seen: _ActiveRun) -> Iterator[Event]:
         for path, text in connection.execute("SELECT path, record FROM node WHERE run = ?", (run,)).fetchall():
@@ -116,7 +136,7 @@ class StoreWatch:
                 if seen.ranks.get(place) != rank["status"]:
                     seen.ranks[place] = rank["status"]
                     yield self._event("rank", run, step=path, rank=rank["rank"], status=rank["status"])
-            if Status(step["status"]).ended:
+            if step["status"] in _ENDED:
                 yield from self._sizes(run, seen, path)
 
     def _points(self, connection: sqlite3.Connection, *, first: bool) -> Iterator[Event]:
