@@ -42,7 +42,8 @@ export function Canvas() {
   // biome-ignore lint/correctness/useExhaustiveDependencies: of the document, only the places of nodes are drawn
   const drawn = useMemo(() => (graph ? scene(document, graph, open) : nothing), [document.positions, graph, open]);
   const boxes = useMemo(() => new Map(drawn.boxes.map((box) => [box.node.path, box])), [drawn]);
-  const isFar = useFlowStore((state) => state.transform[2] < FAR) && drawn.boxes.length > LARGE;
+  const isLarge = drawn.boxes.length > LARGE;
+  const isFar = useFlowStore((state) => state.transform[2] < FAR) && isLarge;
   const frame = useRef<HTMLElement>(null);
   const { nodes, changeNodes } = useNodes(drawn, boxes);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set()); // wires
@@ -139,7 +140,7 @@ export function Canvas() {
         isValidConnection={(wanted) => !misfit(wanted)}
         onNodeDoubleClick={(_, { data, id }) => data.box.node.graph && editor.enter(id)}
         onPaneClick={clickPane}
-        onlyRenderVisibleElements
+        onlyRenderVisibleElements={isLarge} // otherwise Tab reaches all nodes
         nodesConnectable={editable}
         ariaLabelConfig={ARIA}
         {...ZOOM}
