@@ -124,7 +124,10 @@ def _server(folder: Path) -> Iterator[Figure]:
 
 def _layout(_: Path) -> Iterator[Figure]:
     needs = {f"step_{at}": [f"step_{at - 20 + at % 3 - 1}"] if at >= 20 else [] for at in range(1000)}
-    yield Figure("layout of 1,000 nodes, ms", _median(lambda: laid_out(needs, CARD)) * 1e3, goal=100)
+    started = time.process_time()
+    for _ in range(5):
+        laid_out(needs, CARD)
+    yield Figure("layout of 1,000 nodes, ms of CPU", (time.process_time() - started) / 5 * 1e3, goal=100)
 
 
 def _edit(folder: Path) -> Iterator[Figure]:

@@ -65,7 +65,14 @@ class Mouse:
         self.user.drag_and_drop(f"//button[contains(@class, 'card')][b='{component}']", (x + at[0], y + at[1]))
 
     def select(self, node: str) -> None:
-        self.user.click(f".react-flow__node[data-id='{node}'] header b")
+        self.press(f"{self.see(node)} header b")
+
+    def see(self, node: str) -> str:
+        """Return the selector of a node. Those that are not in sight are not in the page either."""
+        selector = f".react-flow__node[data-id='{node}']"
+        if not self.tab.evaluate(f"Boolean({element(selector)})"):
+            self.press(button("Fit"))
+        return selector
 
     def connect(self, source: tuple[str, str], target: tuple[str, str]) -> None:
         """Draw a wire from an output to an input."""
@@ -76,11 +83,13 @@ class Keyboard(Mouse):
     """Reaches everything by Tab, and never points."""
 
     def focus(self, selector: str) -> None:
-        """Press Tab until an element has the focus."""
+        """Press Tab until an element has the focus. In the code, Tab indents until Escape was pressed."""
         self.tab.wait_for(element(selector))
         for _ in range(300):
             if self.has_focus(selector):
                 return
+            if self.tab.evaluate("document.activeElement.matches('.cm-content')"):
+                self.user.press("Escape")
             self.user.press("Tab")
         raise AssertionError(f"Tab does not reach {selector}")
 
@@ -108,7 +117,7 @@ class Keyboard(Mouse):
         self.user.press("Enter")
 
     def select(self, node: str) -> None:
-        self.press(f".react-flow__node[data-id='{node}']")
+        self.press(self.see(node))
 
     def connect(self, source: tuple[str, str], target: tuple[str, str]) -> None:
         """Choose an output in the dialog of an input."""

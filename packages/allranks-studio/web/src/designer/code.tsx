@@ -64,7 +64,10 @@ export function Code() {
           syntaxHighlighting(COLORS),
           syntaxHighlighting(defaultHighlightStyle, { fallback: true }),
           EditorState.readOnly.of(document.read_only),
-          EditorView.contentAttributes.of({ tabindex: "0", "aria-label": `Code of ${document.path}` }),
+          EditorView.contentAttributes.of({
+            tabindex: "0",
+            "aria-label": `Code of ${document.path}. Escape, then Tab leaves it.`,
+          }),
           keymap.of([
             { key: "Mod-z", run: step("undo") },
             { key: "Mod-Shift-z", run: step("redo") },
