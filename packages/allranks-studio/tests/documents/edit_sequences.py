@@ -21,6 +21,7 @@ from allranks_studio.documents.edits import Edit, FromInput, FromOutput, Literal
 from allranks_studio.documents.intended import intended, named
 from allranks_studio.documents.patches import Patch, applied
 from allranks_studio.documents.placing import placed
+from allranks_studio.documents.python import Python
 from allranks_studio.documents.reading import Reader, Reading
 from allranks_studio.documents.source import Outline
 
@@ -78,7 +79,10 @@ def an_edit(draw: Draw, graph: Graph, items: Mapping[str, Node]) -> Edit:
     if op == "delete":
         return edits.DeleteNode(node.path)
     if op == "layout":
-        counts = [Literal(draw(st.integers(1, 4))), *(FromInput(p.name) for p in inputs if p.type == "integer")]
+        counts: list[Value] = [
+            Literal(draw(st.integers(1, 4))),
+            *(FromInput(p.name) for p in inputs if p.type == "integer"),
+        ]
         return edits.SetLayout(node.path, pick(draw, (counts)), pick(draw, (counts)))
     if op == "distribution":
         return edits.SetDistribution(node.path, pick(draw, (("pytorch", "mpi", "none"))))
@@ -142,7 +146,7 @@ class Outlined:
     def edit(self, edit: Edit) -> None:
         """Make an edit if it is possible."""
         try:
-            edit = named(self.graph, edit, self.language.taken(self.text))
+            edit = named(self.graph, edit, self.language.taken(self.text) if isinstance(self.language, Python) else ())
             item = self.items[edit.component] if isinstance(edit, edits.AddNode) else None
             graph = self.graph
             for each in _with_copies(graph, edit):
@@ -165,9 +169,12 @@ class Outlined:
         if re.search(r"^ *jobs: {", self.text, re.MULTILINE):
             return  # steps share lines
         before = self.outline
+        renamed = rf"\b{edit.node}\b" if isinstance(edit, edits.RenameNode) else r"(?!)"
         ours, theirs = (dict(_meanings(each)) for each in (self.graph, graph))
         for path in ours.keys() & theirs.keys() & before.nodes.keys() & outline.nodes.keys():
-            if ours[path] == theirs[path] and "." not in path and path != getattr(edit, "node", ""):
+            text = "\n".join(_lines(self.text, before, path))
+            is_other = "." not in path and path != getattr(edit, "node", "") and not re.search(renamed, text)
+            if ours[path] == theirs[path] and is_other:
                 assert _lines(self.text, before, path) == _lines(after, outline, path), f"{path}: {told}"
 
 
@@ -340,7 +347,8 @@ def opened_copy(root: Path, name: str, folder: Path, reader: Reader) -> Document
     """Open a copy of a file in a folder of links to the files around it. A notebook becomes a Python file."""
     overlay(root, name, folder)
     if name.endswith(".ipynb"):
-        notebook, name = folder / name, f"{name.removesuffix('.ipynb')}.py"
+        notebook = folder / name  # which runs in its folder
+        folder, name = notebook.parent, f"{notebook.stem}.py"
         (folder / name).write_text(code_of(notebook))
     if name.endswith("flow.yml"):  # Git does not keep these line ends
         (folder / name).write_bytes((root / name).read_bytes().replace(b"\n", b"\r\n"))

@@ -41,7 +41,7 @@ def test_each_opens_with_few_locked_steps_and_is_saved_unchanged(tmp_path: Path)
 
 def locks(graph: Graph) -> list[str]:
     """Return the reason of the lock of each step that is in the file, "" for none."""
-    found = []
+    found: list[str] = []
     for node in graph.nodes:
         found.append(node.lock.reason if node.lock is not None else "")
         if node.graph is not None and node.lock is None and any(each.first for each in node.graph.nodes):

@@ -257,6 +257,7 @@ def test_shared_text_and_tags_are_locked(text: str, reason: str) -> None:
         ("jobs: {{ jobs }}\n", edits.DeleteNode("a"), "it is not in this file"),
         (TEXT.replace("component: ./make", "code: ./make"), edits.ResetInput("prepare", "data"), "only by this value"),
         (TEXT, edits.AddInput("", "steps", "integer"), "give it a default"),
+        ("type: pipeline\ncomponent: ./inner.yml\n", edits.DeleteOutput("", "model"), "contains no steps"),
     ],
 )
 def test_impossible_edits_are_refused(text: str, edit: Edit, message: str) -> None:

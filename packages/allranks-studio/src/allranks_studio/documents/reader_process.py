@@ -121,10 +121,10 @@ def prepared(loaded: Loaded) -> Iterator[None]:
     """Let the SDK take components that were loaded before, inside of the block."""
     sdk = sys.modules["azure.ai.ml"]
 
-    def load_component(source: Any, *arguments: Any, **options: Any) -> Any:
+    def load_component(source: Any = None, *arguments: Any, **options: Any) -> Any:
         is_file = isinstance(source, (str, os.PathLike)) and str(source).endswith((".yml", ".yaml"))
         if arguments or options or not is_file:
-            return _load_component(source, *arguments, **options)
+            return _load_component(*(() if source is None else (source,)), *arguments, **options)
         return loaded.take("load", os.fspath(source), functools.partial(_load_component, source))
 
     def component_function(name: str, spec: Path) -> Any:

@@ -13,6 +13,7 @@ import yaml
 from allranks.checks.plan.bindings import article
 from allranks.errors import InputError
 from allranks.plan.ports import PRIMITIVES
+from allranks.sdk import bounded_yaml
 from allranks_studio.documents import edits
 from allranks_studio.documents.canvas import Graph, Node
 from allranks_studio.documents.components import declared, registered_names, spec_of
@@ -34,10 +35,6 @@ class Yaml:
     def outline(self, text: str) -> Outline:
         """Return the places in a text. Raise InputError, with the line, if it cannot be parsed."""
         return outline_of(YamlText(text))
-
-    def taken(self, text: str) -> Collection[str]:  # noqa: ARG002
-        """Return the names that a new node cannot have, besides those of nodes and inputs."""
-        return ()
 
     def patches(self, text: str, edit: Edit, graph: Graph, path: Path) -> Sequence[Patch]:
         """Return the patches of one edit, whose new node has a name. Raise as `Language` does."""
@@ -61,6 +58,9 @@ class _Edits:
     def of(self, edit: Edit) -> list[Patch]:
         if getattr(edit, "graph", ""):
             raise _elsewhere(getattr(edit, "graph", ""))
+        is_default = isinstance(edit, edits.SetCompute) and not edit.node
+        if "@1" in self.outline.nodes and not is_default:
+            raise refused("the file", "it contains no steps of a pipeline", "the key jobs", "edit the text")
         match edit:
             case edits.AddNode():
                 return self.add_node(edit)
@@ -185,7 +185,10 @@ class _Edits:
 
     def set_distribution(self, name: str, kind: str) -> list[Patch]:
         job, old = self.job(name), node_at(self.graph, name).layout
-        if kind == "none" and self.text.value(job, "distribution") is None:
+        component = getattr(self.text.value(job, "component"), "value", "")
+        spec = self.path.parent / component.removeprefix("file:")
+        is_own = self.text.value(job, "distribution") is not None
+        if kind == "none" and (not is_own or (spec.is_file() and "distribution" in bounded_yaml.read_values(spec))):
             raise refused(f"step {name}", "the distribution is that of its component", "", "use another component")
         if kind == "none":
             return self.text.without(job, names=["distribution"])
