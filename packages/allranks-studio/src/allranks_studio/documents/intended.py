@@ -181,7 +181,8 @@ def _renamed(graph: Graph, path: str, name: str) -> Graph:
 
     def renamed(each: Node) -> Node:
         after = tuple(name if other == old else other for other in each.after)
-        each = replace(rewiring.with_values(each, followed), after=after, note=word.sub(name, each.note))
+        note = word.sub(name, each.note) if each.kind in _CONTROL else each.note
+        each = replace(rewiring.with_values(each, followed), after=after, note=note)
         return rewiring.with_paths(replace(each, name=name), around) if each.name == node.name else each
 
     def changed(inner: Graph) -> Graph:
