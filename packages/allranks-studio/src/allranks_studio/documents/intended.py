@@ -87,7 +87,8 @@ def intended(graph: Graph, edit: Edit, item: Node | None = None) -> Graph:
         case edits.SetCompute("", _):
             return graph
         case edits.SetCompute(path, compute):
-            _editable(graph, path)
+            if (kind := _editable(graph, path).kind) in _CONTROL:
+                raise refused(f"step {path}", f"a {kind} has no compute", "a step that runs a component")
             return changed_node(graph, path, lambda node: replace(node, compute=compute))
         case edits.AddInput():
             return _with_input(graph, edit)
