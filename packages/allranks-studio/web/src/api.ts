@@ -1,25 +1,23 @@
 // What the server sends and takes. Times are seconds since the epoch.
 
-export type Status =
-  | "NotStarted"
-  | "Preparing"
-  | "Running"
-  | "Completed"
-  | "Failed"
-  | "Canceled"
-  | "Interrupted"
-  | "Skipped";
+// The states of runs, steps and ranks, with their symbols.
+export const SYMBOLS = {
+  NotStarted: "○",
+  Preparing: "◌",
+  Running: "●",
+  Completed: "✓",
+  Failed: "✗",
+  Canceled: "■",
+  Interrupted: "!",
+  Skipped: "⊘",
+};
+export type Status = keyof typeof SYMBOLS;
 
+// GET /api/state: {version, folders: Folder[]}
 export interface Folder {
   id: string; // a short name, which URLs contain
   path: string;
   read_only: boolean;
-}
-
-// GET /api/state
-export interface State {
-  version: string;
-  folders: Folder[];
 }
 
 // A finding of `allranks check`. Lines count from 1; 0: of the whole file.
@@ -38,8 +36,10 @@ export interface Finding {
 
 // ---------------------------------------------------------------------------------------------- documents
 
+export type Plain = string | number | boolean | null;
+
 export type Value =
-  | { kind: "literal"; value: string | number | boolean | null }
+  | { kind: "literal"; value: Plain }
   | { kind: "input"; name: string } // an input of the graph
   | { kind: "output"; node: string; port: string } // an output of a node of the same graph
   | { kind: "expression"; text: string }; // anything else, which is locked
@@ -49,7 +49,7 @@ export interface Port {
   type: string; // uri_folder, uri_file, mltable, mlflow_model, custom_model, string, integer, number, boolean
   optional: boolean;
   description: string;
-  default: string | number | boolean | null;
+  default: Plain;
   minimum: number | null;
   maximum: number | null;
   enum: string[];
@@ -141,28 +141,17 @@ export type Edit =
   | { op: "set_layout"; node: string; instances: Value; processes: Value }
   | { op: "set_distribution"; node: string; distribution: string }
   | { op: "set_compute"; node: string; compute: string } // node "": the pipeline's default
-  | { op: "add_input"; graph: string; name: string; type: string; default: string | number | boolean | null }
+  | { op: "add_input"; graph: string; name: string; type: string; default: Plain }
   | { op: "delete_input"; graph: string; name: string }
   | { op: "add_output"; graph: string; name: string; node: string; port: string }
   | { op: "delete_output"; graph: string; name: string }
   | { op: "wrap_nodes"; nodes: string[]; name: string }; // in a nested pipeline
 
-export interface Conflict {
-  message: string; // the file was changed meanwhile
-  document: Document;
-}
-
-export interface Refusal {
-  problems: Finding[]; // nothing was written
-  difference: string[]; // lines: what the edit would also have changed
-}
+export type Conflict = { message: string; document: Document }; // the file was changed meanwhile
+export type Refusal = { problems: Finding[]; difference: string[] }; // difference: what would also have changed
 
 // GET /api/pipelines?folder=F: the pipelines of the project and of the library
-export interface PipelineFile {
-  path: string;
-  title: string;
-  origin: "project" | "library";
-}
+export type PipelineFile = { path: string; title: string; origin: "project" | "library" };
 
 // GET /api/palette?folder=F
 export interface PaletteItem {
@@ -195,15 +184,19 @@ export interface Runs {
 // GET /api/sparklines?folder=F&runs=A,B: for the visible rows, at most 200; a run without curves is left out
 export type Sparklines = Record<string, { metric: string; values: number[] }>; // at most 24 values
 
-// GET /api/runs/RUN?folder=F
-export interface Run {
-  id: string;
-  name: string;
+// What a run, a step, an attempt and a rank have.
+export interface Execution {
   status: Status;
-  source: string; // the pipeline's file, relative to the folder if it is below
-  created: number;
   started: number | null;
   ended: number | null;
+}
+
+// GET /api/runs/RUN?folder=F
+export interface Run extends Execution {
+  id: string;
+  name: string;
+  source: string; // the pipeline's file, relative to the folder if it is below
+  created: number;
   seconds: number | null; // without the time between the executions of a resumed run
   inputs: Record<string, string>;
   outputs: Record<string, string>;
@@ -229,47 +222,45 @@ export interface Verdict {
   consequences: string[]; // messages of other ranks after that
 }
 
-export interface Step {
+export interface Step extends Execution {
   path: string;
   name: string; // within its parent: "train", "loop[2]"
   kind: string;
   parent: string; // path of the node that contains it; "" at the top
   component: string;
-  status: Status;
-  started: number | null;
-  ended: number | null;
   attempts: number;
-  earlier: { status: Status; started: number; ended: number }[]; // attempts before the current one
+  earlier: Execution[]; // attempts before the current one
   layout: string;
   reused_from: string;
   progress: string;
   ranks: Rank[];
   inputs: Record<string, string>;
   outputs: { name: string; type: string; value: string }[];
-  metrics: Record<string, number>; // last values
+  metrics: Record<string, number | null>; // last values; null: not a finite number
   notes: string[];
 }
 
-export interface Rank {
+export interface Rank extends Execution {
   rank: number;
   instance: number;
-  status: Status;
-  started: number | null;
-  ended: number | null;
   host: string;
   exit: string;
   bytes: number; // of its log
 }
 
-// GET /api/curves?folder=F&runs=A,B&width=300&step=S&metric=M: series of all their steps, or of one step, or of one
-// metric, thinned to what is visible at `width` pixels, and further if there are many. At most 100 runs.
-export interface Curve {
+// The points of a curve.
+export interface Points {
   run: string;
   step: string;
   metric: string;
-  family: string; // what it measures: "loss" for train_loss and validation_loss
   x: number[]; // training steps
   y: (number | null)[]; // null: not a finite number
+}
+
+// GET /api/curves?folder=F&runs=A,B&width=300&step=S&metric=M: series of all their steps, or of one step, or of one
+// metric, thinned to what is visible at `width` pixels, and further if there are many. At most 100 runs.
+export interface Curve extends Points {
+  family: string; // what it measures: "loss" for train_loss and validation_loss
   time: number[];
 }
 
@@ -299,18 +290,10 @@ export interface LogPart {
   text: string;
 }
 
-// GET /api/log/search?folder=F&run=R&step=S&query=Q: without a step, in the logs of all ranks of all steps
-export interface Hits {
-  hits: Hit[]; // at most 1,000
-  complete: boolean; // false: there may be more; the search ends after 5 seconds
-}
-
-export interface Hit {
-  step: string;
-  rank: number;
-  offset: number;
-  text: string;
-}
+// GET /api/log/search?folder=F&run=R&step=S&query=Q: without a step, in the logs of all ranks of all steps. At most
+// 1,000 hits; not complete: there may be more, since the search ends after 5 seconds
+export type Hits = { hits: Hit[]; complete: boolean };
+export type Hit = { step: string; rank: number; offset: number; text: string };
 
 // POST /api/runs/start {folder, path, inputs}: {run}; /cancel {folder, run}; /resume {folder, run}; /rerun {folder, run, inputs}
 
@@ -333,14 +316,8 @@ export type Event =
   | { kind: "run"; folder: string; run: string; status: Status | "removed" } // created or changed
   | { kind: "step"; folder: string; run: string; step: string; status: Status }
   | { kind: "rank"; folder: string; run: string; step: string; rank: number; status: Status }
-  | { kind: "points"; folder: string; run: string; step: string; metric: string; x: number[]; y: (number | null)[] }
+  | (Points & { kind: "points"; folder: string })
   | { kind: "log"; folder: string; run: string; step: string; rank: number; size: number }
   | { kind: "document"; folder: string; path: string; digest: string } // the file was changed
   | { kind: "schedule"; folder: string } // a schedule was changed, or has fired
   | { kind: "reset" }; // events were lost: read everything again
-
-// Every error: 4xx or 5xx
-export interface Problem {
-  message: string;
-  fix: string;
-}

@@ -1,27 +1,39 @@
 // The frame of all views: the header, the messages, and the view of the current address.
 import { Component, type ReactNode, useEffect } from "react";
-import type { Folder, State } from "./api";
+import type { Folder } from "./api";
 import { Button, Select } from "./controls";
 import { connection, onEvent } from "./events";
 import { Later } from "./later";
-import { Empty, Messages, Problem } from "./parts";
+import { Empty, Messages, Problem, Tabs } from "./parts";
 import { type Address, navigate, useAddress, view } from "./router";
 import Runs from "./runs";
 import { unauthorised, useServer } from "./server";
 import { useStore } from "./store";
 
-// Loaded when they are opened: the table of runs is on screen first.
-const VIEWS = {
-  run: () => import("./run"),
-  compare: () => import("./runs/compare"),
-  schedules: () => import("./schedules"),
-  designer: () => import("./designer"),
-};
+type View = (folder: Folder, address: Address) => ReactNode;
+
+// The views by the first part of their path. Those that are imported here are loaded when they are opened: the table
+// of runs is on screen first.
+const RUN = () => import("./run");
+const COMPARE = () => import("./runs/compare");
+const SCHEDULES = () => import("./schedules");
+const DESIGNER = () => import("./designer");
+const runs: View = (folder, { path: [, id, tab = "graph"] }) =>
+  id === undefined ? <Runs folder={folder} /> : <Later load={RUN} properties={{ folder, id, tab }} />;
+const VIEWS = new Map<string, View>([
+  ["runs", runs],
+  ["compare", (folder, { query }) => <Later load={COMPARE} properties={{ folder, runs: query.get("runs") ?? "" }} />],
+  ["schedules", (folder) => <Later load={SCHEDULES} properties={{ folder }} />],
+  [
+    "designer",
+    (folder, { query }) => <Later load={DESIGNER} properties={{ folder: folder.id, path: query.get("path") ?? "" }} />,
+  ],
+]);
 
 export function App() {
   const address = useAddress();
   const isUnauthorised = useStore(unauthorised);
-  const { data, error, reload } = useServer<State>("/api/state");
+  const { data, error, reload } = useServer<{ folders: Folder[] }>("/api/state");
   useEffect(() => onEvent(() => {}), []); // the stream stays open whatever is shown
   useEffect(() => {
     document.title = [...address.path.toReversed(), "allranks studio"].join(" · ");
@@ -31,12 +43,17 @@ export function App() {
   const wanted = address.query.get("folder");
   const folder = data.folders.find(({ id }) => id === wanted) ?? data.folders[0];
   if (!folder) return <Empty title="No folder is open." />;
+  const area = address.path[0] ?? "runs";
   return (
     <>
-      <Header folders={data.folders} folder={folder} area={address.path[0] ?? "runs"} />
+      <Header folders={data.folders} folder={folder} area={area} />
       <main>
         <Boundary key={address.path.slice(0, 2).join("/")}>
-          <View address={address} folder={folder} />
+          {VIEWS.get(area)?.(folder, address) ?? (
+            <Empty title="There is no such page.">
+              <a href={view(["runs"])}>Runs</a>
+            </Empty>
+          )}
         </Boundary>
       </main>
       <Messages />
@@ -54,50 +71,19 @@ function Failed({ error, fix, onFix }: { error: Error; fix: string; onFix: () =>
   );
 }
 
-function View({ address, folder }: { address: Address; folder: Folder }) {
-  const [area, id, tab] = address.path;
-  if (area === undefined || (area === "runs" && id === undefined)) return <Runs folder={folder} />;
-  if (area === "runs" && id !== undefined) {
-    return <Later key={id} load={VIEWS.run} properties={{ folder, id, tab: tab ?? "graph" }} />;
-  }
-  if (area === "compare") {
-    return <Later key="compare" load={VIEWS.compare} properties={{ folder, runs: address.query.get("runs") ?? "" }} />;
-  }
-  if (area === "schedules") return <Later key="schedules" load={VIEWS.schedules} properties={{ folder }} />;
-  if (area === "designer") {
-    const path = address.query.get("path") ?? "";
-    return <Later key="designer" load={VIEWS.designer} properties={{ folder: folder.id, path }} />;
-  }
-  return (
-    <Empty title="There is no such page.">
-      <a href={view(["runs"])}>Runs</a>
-    </Empty>
-  );
-}
-
-const AREAS: [string, string][] = [
-  ["runs", "Runs"],
-  ["designer", "Designer"],
-  ["schedules", "Schedules"],
-];
-
 function Header({ folders, folder, area }: { folders: Folder[]; folder: Folder; area: string }) {
   const stream = useStore(connection);
-  const selected = area === "compare" ? "runs" : area;
-  const name = folder.path.split("/").at(-1);
-  const choose = (id: string) => navigate(view([selected], { folder: id }));
+  const choose = (id: string) => navigate(view([area === "compare" ? "runs" : area], { folder: id }));
   return (
     <header className="top">
       <h1 className="brand">
         allranks <span>studio</span>
       </h1>
-      <nav aria-label="Areas">
-        {AREAS.map(([path, title]) => (
-          <a key={path} href={view([path])} aria-current={path === selected ? "page" : undefined}>
-            {title}
-          </a>
-        ))}
-      </nav>
+      <Tabs
+        label="Areas"
+        tabs={["Runs", "Designer", "Schedules"].map((name) => [name, view([name.toLowerCase()])])}
+        selected={area === "compare" ? "runs" : area}
+      />
       <span className="space" />
       {folder.read_only && <span className="badge">read-only</span>}
       {folders.length > 1 ? (
@@ -109,7 +95,7 @@ function Header({ folders, folder, area }: { folders: Folder[]; folder: Folder; 
         />
       ) : (
         <span className="folder" title={folder.path}>
-          {name}
+          {folder.path.split("/").at(-1)}
         </span>
       )}
       <span className={`connection ${stream}`} role="status">

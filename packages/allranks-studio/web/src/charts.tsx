@@ -1,30 +1,31 @@
 // Line charts of many curves by uPlot. Import it dynamically: the table of runs needs no charts.
-import { memo, useEffect, useMemo, useRef, useState } from "react";
+import { memo, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
+import type { Curve } from "./api";
 import { Button, Switch } from "./controls";
-import { number, tick } from "./format";
+import { number, SECONDS, tick } from "./format";
 import { useMedia } from "./parts";
 import { createSavedStore, createStore, useStore } from "./store";
 
-export interface Series {
+export interface Series extends Pick<Curve, "x" | "y" | "time"> {
   label: string;
   color: number; // an index: colours repeat with another dash
-  x: number[];
-  y: (number | null)[];
-  time: number[];
   start: number; // the time that counts as 0
+  title: string; // of its chart
+  note: string;
 }
 
-export interface ChartData {
-  title: string;
-  note: string;
-  series: Series[];
+// Return the series of each chart. Without a curve there is none.
+export function chartsOf(all: Series[]): Series[][] {
+  const charts = [...Map.groupBy(all, ({ title, note }) => `${note}\n${title}`).values()];
+  return charts.filter((series) => series.some(({ x }) => x.length > 1));
 }
 
 // The label of the curve under the pointer: a run has the same one in all charts.
-export const highlight = createStore("");
+const highlight = createStore("");
 
 const options = createSavedStore("studio.curves", { x: "step", smoothing: 0, log: false });
+const PLAIN = { x: "time", smoothing: 0, log: false };
 
 const AXES = [
   ["step", "Step"],
@@ -32,7 +33,6 @@ const AXES = [
 ] as const;
 const COLORS = 6;
 const DASHES = [[], [6, 4], [2, 4], [10, 4, 2, 4]];
-const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400, 604800];
 const COUNTS = Array.from({ length: 36 }, (_, index) => ([1, 2, 5][index % 3] ?? 1) * 10 ** Math.floor(index / 3));
 const HEIGHT = 240;
 const MOST_NAMED = 12; // curves of a legend
@@ -59,22 +59,21 @@ export function Controls() {
   );
 }
 
-// isTime: whatever the reader has chosen for the curves of a training
-export function Charts({ charts, isTime = false }: { charts: ChartData[]; isTime?: boolean }) {
+// isTime: over time, whatever the reader has chosen for the curves of a training
+export function Charts({ charts, isTime = false }: { charts: Series[][]; isTime?: boolean }) {
   return (
     <div className="charts">
-      {charts.map((chart) => (
-        <Chart key={`${chart.note}/${chart.title}`} {...chart} isTime={isTime} />
+      {charts.map((series) => (
+        <Chart key={`${series[0]?.note}/${series[0]?.title}`} series={series} isTime={isTime} />
       ))}
     </div>
   );
 }
 
 // A chart with its title and legend. It is drawn when it comes into sight.
-const Chart = memo(function Chart({ title, note, series, isTime }: ChartData & { isTime: boolean }) {
+const Chart = memo(function Chart({ series, isTime }: { series: Series[]; isTime: boolean }) {
   const figure = useRef<HTMLElement>(null);
   const [isVisible, setIsVisible] = useState(false);
-  const label = useStore(highlight);
   useEffect(() => {
     const observer = new IntersectionObserver(
       (entries) => entries.some((each) => each.isIntersecting) && setIsVisible(true),
@@ -85,44 +84,50 @@ const Chart = memo(function Chart({ title, note, series, isTime }: ChartData & {
   return (
     <figure ref={figure} className="chart">
       <figcaption>
-        <b>{title}</b> <span className="soft">{note}</span>
+        <b>{series[0]?.title}</b> <span className="soft">{series[0]?.note}</span>
         <ul className="legend">
-          {series.slice(0, MOST_NAMED).map((each) => (
-            <Named key={each.label} label={each.label} isOn={each.label === label}>
-              <Sample color={each.color} /> {each.label} <b>{number(each.y.findLast((value) => value !== null))}</b>
+          {series.slice(0, MOST_NAMED).map(({ label, color, y }) => (
+            <Named key={label} label={label}>
+              <Sample color={color} /> {label} <b>{number(y.findLast((value) => value !== null))}</b>
             </Named>
           ))}
           {series.length > MOST_NAMED && <li>and {series.length - MOST_NAMED} more</li>}
         </ul>
       </figcaption>
-      <div style={{ height: HEIGHT }}>{isVisible && <Plot title={title} series={series} isResource={isTime} />}</div>
+      <div style={{ height: HEIGHT }}>{isVisible && <Plot series={series} isTime={isTime} />}</div>
     </figure>
   );
 });
 
 // An entry of a list that makes its curve stand out in all charts.
-export function Named({ label, isOn, children }: { label: string; isOn?: boolean; children: React.ReactNode }) {
+export function Named({ label, children }: { label: string; children: ReactNode }) {
   const set = (value: string) => () => highlight.set(value);
   return (
-    <li className={isOn ? "on" : undefined} onMouseEnter={set(label)} onMouseLeave={set("")}>
+    <li className={useStore(highlight) === label ? "on" : undefined} onMouseEnter={set(label)} onMouseLeave={set("")}>
       {children}
     </li>
   );
 }
 
+const dashOf = (color: number) => DASHES[Math.floor(color / COLORS) % DASHES.length] ?? [];
+
 export function Sample({ color }: { color: number }) {
-  const dash = DASHES[Math.floor(color / COLORS) % DASHES.length]?.join(" ");
   return (
     <svg className="sample" width="20" height="8" aria-hidden="true">
-      <line x2="20" y1="4" y2="4" style={{ stroke: `var(--s${color % COLORS})`, strokeDasharray: dash }} />
+      <line
+        x2="20"
+        y1="4"
+        y2="4"
+        style={{ stroke: `var(--s${color % COLORS})`, strokeDasharray: dashOf(color).join(" ") }}
+      />
     </svg>
   );
 }
 
-function Plot({ title, series, isResource }: { title: string; series: Series[]; isResource: boolean }) {
+function Plot({ series, isTime: isPlain }: { series: Series[]; isTime: boolean }) {
   const chosen = useStore(options);
-  const isTime = isResource || chosen.x === "time";
-  const [smoothing, log] = isResource ? [0, false] : [chosen.smoothing, chosen.log];
+  const { x, smoothing, log } = isPlain ? PLAIN : chosen;
+  const isTime = x === "time";
   const place = useRef<HTMLDivElement>(null);
   const tip = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -164,7 +169,7 @@ function Plot({ title, series, isResource }: { title: string; series: Series[]; 
   const names = series.slice(0, 20).map((each) => each.label);
   return (
     <div className="plot">
-      <div ref={place} role="img" aria-label={`${title}: ${names.join(", ")}`} />
+      <div ref={place} role="img" aria-label={`${series[0]?.title}: ${names.join(", ")}`} />
       <div ref={tip} className="tip" hidden />
     </div>
   );
@@ -204,7 +209,7 @@ function settings(element: HTMLElement, series: Series[], isTime: boolean, isLog
       ...series.map(({ label, color, x }) => ({
         label,
         stroke: variable(`--s${color % COLORS}`),
-        dash: isMany ? [] : (DASHES[Math.floor(color / COLORS) % DASHES.length] ?? []),
+        dash: isMany ? [] : dashOf(color),
         width: isMany ? 1 : 1.6,
         points: { show: x.length <= 30 && series.length <= COLORS, size: 5, fill: variable("--paper") },
       })),

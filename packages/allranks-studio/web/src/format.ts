@@ -11,6 +11,9 @@ export function duration(seconds: number | null): string {
   return hours ? `${hours} h ${minutes} min` : `${minutes} min ${rest} s`;
 }
 
+// What the ticks of a time axis are apart.
+export const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400, 604800];
+
 // The duration at a tick of an axis, without parts that are 0.
 export const tick = (seconds: number) =>
   duration(seconds)

@@ -1,24 +1,12 @@
 // biome-ignore-all lint/suspicious/noArrayIndexKey: the cells of a row do not move
 // Pieces that all views share. style.css has their looks.
 import { type FormEvent, Fragment, type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from "react";
-import type { Status } from "./api";
+import { type Status, SYMBOLS } from "./api";
 import { Button } from "./controls";
 import { ServerError } from "./server";
 import { createStore, useStore } from "./store";
 
-const SYMBOLS: Record<Status, string> = {
-  NotStarted: "○",
-  Preparing: "◌",
-  Running: "●",
-  Completed: "✓",
-  Failed: "✗",
-  Canceled: "■",
-  Interrupted: "!",
-  Skipped: "⊘",
-};
-
 export const label = (status: Status) => (status === "NotStarted" ? "Not started" : status);
-export const symbol = (status: Status) => SYMBOLS[status];
 export const isStatus = (text: string): text is Status => text in SYMBOLS;
 export const isActive = (status: Status) => status === "Running" || status === "Preparing" || status === "NotStarted";
 
@@ -80,41 +68,51 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
 export const Loading = () => <output className="loading">Loading …</output>;
 
 // A table of little data. The first cell of a row is its head.
-export function Table({ heads, rows }: { heads: ReactNode[]; rows: { key: string | number; cells: ReactNode[] }[] }) {
+export function Table({ heads, rows }: { heads: ReactNode[]; rows: ReactNode[][] }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled by keyboard
     <div className="scroll" tabIndex={0}>
       <table className="table">
         <thead>
           <tr>
-            {heads.map((head, index) =>
-              head === "" ? (
-                <td key="" />
-              ) : (
-                <th key={index} scope="col">
-                  {head}
-                </th>
-              ),
-            )}
+            {heads.map((head, index) => (
+              <th key={index} scope="col">
+                {head}
+              </th>
+            ))}
           </tr>
         </thead>
         <tbody>
-          {rows.map(({ key, cells }) => (
-            <tr key={key}>
-              {cells.map((cell, index) =>
-                index ? (
-                  <td key={index}>{cell}</td>
-                ) : (
-                  <th key={index} scope="row">
-                    {cell}
-                  </th>
-                ),
-              )}
+          {rows.map(([head, ...cells], index) => (
+            <tr key={index}>
+              <th scope="row">{head}</th>
+              {cells.map((cell, at) => (
+                <td key={at}>{cell}</td>
+              ))}
             </tr>
           ))}
         </tbody>
       </table>
     </div>
+  );
+}
+
+// Text that is folded until it is asked for.
+export function Folded({
+  title,
+  isOpen = false,
+  children,
+}: {
+  title: ReactNode;
+  isOpen?: boolean;
+  children: ReactNode;
+}) {
+  return (
+    <details open={isOpen}>
+      <summary>{title}</summary>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled by keyboard */}
+      <pre tabIndex={0}>{children}</pre>
+    </details>
   );
 }
 
@@ -135,13 +133,13 @@ export function Values({ values }: { values: [string, ReactNode][] }) {
   );
 }
 
-// Views of one thing, each with an address.
-export function Tabs({ name, tabs, selected }: { name: string; tabs: [string, string][]; selected: string }) {
+// Links to views by their names.
+export function Tabs({ label, tabs, selected }: { label: string; tabs: [string, string][]; selected: string }) {
   return (
-    <nav className="tabs" aria-label={name}>
-      {tabs.map(([title, href]) => (
-        <a key={title} href={href} aria-current={title === selected ? "page" : undefined}>
-          {title}
+    <nav className="tabs" aria-label={label}>
+      {tabs.map(([name, href]) => (
+        <a key={name} href={href} aria-current={name.toLowerCase() === selected ? "page" : undefined}>
+          {name}
         </a>
       ))}
     </nav>
@@ -149,15 +147,7 @@ export function Tabs({ name, tabs, selected }: { name: string; tabs: [string, st
 }
 
 // A modal dialog; Escape and the button close it. The form inside submits with Enter.
-export function Dialog({
-  title,
-  submit = "OK",
-  dismiss,
-  disabled,
-  onClose,
-  onSubmit,
-  children,
-}: {
+export function Dialog(properties: {
   title: string;
   submit?: string;
   dismiss?: string;
@@ -166,6 +156,7 @@ export function Dialog({
   onSubmit?: () => void;
   children: ReactNode;
 }) {
+  const { title, submit = "OK", dismiss, disabled, onClose, onSubmit, children } = properties;
   const element = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     element.current?.showModal();

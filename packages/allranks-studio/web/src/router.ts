@@ -1,5 +1,5 @@
 // Addresses of the page: a path and a query, both of which can be bookmarked.
-import { address } from "./server";
+import { address, type Query } from "./server";
 import { createStore, useStore } from "./store";
 
 export interface Address {
@@ -23,31 +23,24 @@ function decode(text: string): string {
   }
 }
 
-export function useAddress(): Address {
-  return useStore(current);
-}
+export const useAddress = () => useStore(current);
 
 // Return the address of a view in the current folder: view(["runs", id, "logs"], {step}).
-export function view(path: string[], query: Record<string, string | number | undefined> = {}): string {
+export function view(path: string[], query: Query = {}): string {
   const folder = current.get().query.get("folder") ?? undefined;
   return address(`/${path.map(encodeURIComponent).join("/")}`, { folder, ...query });
 }
 
-export function navigate(url: string, options: { replace?: boolean } = {}): void {
-  if (options.replace) history.replaceState(null, "", url);
-  else history.pushState(null, "", url);
+export function navigate(url: string): void {
+  history.pushState(null, "", url);
   current.set(read());
 }
 
 // Change parts of the query without a new entry in the history; undefined removes one.
-export function setQuery(changes: Record<string, string | undefined>): void {
-  const query = new URLSearchParams(location.search);
-  for (const [name, value] of Object.entries(changes)) {
-    if (value === undefined || value === "") query.delete(name);
-    else query.set(name, value);
-  }
-  const text = query.toString();
-  navigate(text ? `${location.pathname}?${text}` : location.pathname, { replace: true });
+export function setQuery(changes: Query): void {
+  const query = Object.fromEntries(current.get().query);
+  history.replaceState(null, "", address(location.pathname, { ...query, ...changes }));
+  current.set(read());
 }
 
 // Links within the studio change the view without loading the page; those with a target are left to the browser.

@@ -1,8 +1,8 @@
 // The schedules of a folder: when they fire next, and what became of their runs.
 import { Fragment } from "react";
-import type { Folder, Schedule } from "./api";
+import { type Folder, type Schedule, SYMBOLS } from "./api";
 import { when } from "./format";
-import { Empty, isStatus, Loading, Problem, State, symbol, Table, Values } from "./parts";
+import { Empty, isStatus, Loading, Problem, State, Table, Values } from "./parts";
 import { view } from "./router";
 import { useServer } from "./server";
 
@@ -36,6 +36,7 @@ export default function Schedules({ folder }: { folder: Folder }) {
 
 function One({ schedule }: { schedule: Schedule }) {
   const { name, file, trigger, enabled, next, history } = schedule;
+  const pipeline = <a href={view(["designer"], { path: file.split(":")[0] })}>{file}</a>;
   return (
     <section>
       <h2>
@@ -44,12 +45,7 @@ function One({ schedule }: { schedule: Schedule }) {
       <Values
         values={[
           ["Trigger", trigger],
-          [
-            "Pipeline",
-            <a key="" href={view(["designer"], { path: file.split(":")[0] })}>
-              {file}
-            </a>,
-          ],
+          ["Pipeline", pipeline],
           ["Next", next.map(when).join(", ") || "never"],
         ]}
       />
@@ -60,23 +56,20 @@ function One({ schedule }: { schedule: Schedule }) {
             <span aria-hidden="true">
               {history.slice(0, 40).map(({ time, status }) => (
                 <span key={time} className={`state ${status}`}>
-                  {isStatus(status) ? symbol(status) : "·"}{" "}
+                  {isStatus(status) ? SYMBOLS[status] : "·"}{" "}
                 </span>
               ))}
             </span>
           </summary>
           <Table
             heads={["Fired", "State", "Run"]}
-            rows={history.map(({ time, status, reason, run }) => ({
-              key: time,
-              cells: [
-                when(time),
-                <Fragment key="">
-                  {isStatus(status) ? <State status={status} /> : status} {reason}
-                </Fragment>,
-                run && <a href={view(["runs", run])}>{run}</a>,
-              ],
-            }))}
+            rows={history.map(({ time, status, reason, run }) => [
+              when(time),
+              <Fragment key="state">
+                {isStatus(status) ? <State status={status} /> : status} {reason}
+              </Fragment>,
+              run && <a href={view(["runs", run])}>{run}</a>,
+            ])}
           />
         </details>
       )}

@@ -1,6 +1,6 @@
 // Requests to the server that served this page.
 import { useCallback, useEffect, useRef, useState } from "react";
-import type { Event, Problem } from "./api";
+import type { Event } from "./api";
 import { onEvent } from "./events";
 import { createStore } from "./store";
 
@@ -19,12 +19,12 @@ export class ServerError extends Error {
 // Whether the server refused this browser: its cookie is missing or of an earlier start.
 export const unauthorised = createStore(false);
 
-type Query = Record<string, string | number | boolean | undefined>;
+export type Query = Record<string, string | number | boolean | undefined>;
 
+// Return a path with a query; names without a value are left out.
 export function address(path: string, query: Query = {}): string {
-  const parameters = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, String(value));
-  const text = parameters.toString();
+  const known = Object.entries(query).filter(([, value]) => value !== undefined);
+  const text = new URLSearchParams(known.map(([name, value]) => [name, String(value)])).toString();
   return text ? `${path}?${text}` : path;
 }
 
@@ -47,7 +47,7 @@ async function request<T>(url: string, options: RequestInit): Promise<T> {
   const body = await answer.json().catch(() => null);
   if (answer.ok) return body as T;
   if (answer.status === 401) unauthorised.set(true);
-  const { message, fix } = (body ?? {}) as Partial<Problem>;
+  const { message, fix } = (body ?? {}) as { message?: string; fix?: string };
   const status = `The server answered ${answer.status} ${answer.statusText}.`;
   throw new ServerError(answer.status, message ?? status, fix ?? "", body);
 }

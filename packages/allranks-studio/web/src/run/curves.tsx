@@ -1,19 +1,20 @@
 // The curves of a run: one chart for each step and family of metrics. They grow while the run is running.
 import { useEffect, useMemo, useState } from "react";
-import type { Curve, Event, Folder } from "../api";
-import { type ChartData, Charts, Controls } from "../charts";
+import type { Curve, Folder, Points } from "../api";
+import { Charts, Controls, chartsOf, type Series } from "../charts";
 import { useEvents } from "../events";
 import { Empty, Loading, Problem } from "../parts";
 import { useServer } from "../server";
-
-type Points = Extract<Event, { kind: "points" }>;
 
 const LONGEST = 5000; // points of a grown curve; the server thins longer ones
 
 export default function Curves({ folder, run, step }: { folder: Folder; run: string; step: string | undefined }) {
   const { data, error, reload } = useServer<Curve[]>("/api/curves", { folder: folder.id, runs: run, step });
   const curves = useGrowing(data, run, reload);
-  const charts = useMemo(() => chartsOf(curves ?? [], step === undefined), [curves, step]);
+  const charts = useMemo(() => {
+    const found = chartsOf((curves ?? []).map((each) => seriesOf(each, step === undefined)));
+    return found.map((series) => series.map((each, color) => ({ ...each, color })));
+  }, [curves, step]);
   if (!curves) return error ? <Problem error={error} /> : <Loading />;
   if (!charts.length) return <Empty title="No curves: a metric has one when it is logged more than once" />;
   return (
@@ -24,17 +25,12 @@ export default function Curves({ folder, run, step }: { folder: Folder; run: str
   );
 }
 
-// Return the charts of the families of each step; the trials of a sweep and the iterations of a loop share theirs.
-function chartsOf(curves: Curve[], hasSteps: boolean): ChartData[] {
-  const charts = new Map<string, ChartData>();
-  for (const { step, family, metric, x, y, time } of curves) {
-    const shared = hasSteps ? step.replace(/\[\d+\]/g, "[…]") : step;
-    const label = shared === step ? metric : `${metric} ${step.match(/\[\d+\]/g)?.join("")}`;
-    const chart = charts.get(`${shared}\n${family}`) ?? { title: family, note: hasSteps ? shared : "", series: [] };
-    chart.series.push({ label, color: chart.series.length, x, y, time, start: time[0] ?? 0 });
-    charts.set(`${shared}\n${family}`, chart);
-  }
-  return [...charts.values()].filter(({ series }) => series.some(({ x }) => x.length > 1));
+// A chart is of a family of metrics of a step; the trials of a sweep and the iterations of a loop share theirs.
+function seriesOf({ step, family, metric, x, y, time }: Curve, hasSteps: boolean): Series {
+  const indices = hasSteps ? step.match(/\[\d+\]/g) : null;
+  const label = indices ? `${metric} ${indices.join("")}` : metric;
+  const note = hasSteps ? step.replace(/\[\d+\]/g, "[…]") : "";
+  return { title: family, note, label, color: 0, x, y, time, start: time[0] ?? 0 };
 }
 
 // Add the points that arrive, several times a second.

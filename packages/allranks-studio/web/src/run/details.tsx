@@ -9,13 +9,12 @@ import { address } from "../server";
 const MOST_RANKS = 100;
 
 export function RunDetails({ folder, run }: { folder: Folder; run: Run }) {
+  const models = run.models.map(({ name, version }): Pair => [name, `version ${version}`]);
   return (
     <aside className="details" aria-label="The run">
-      <Part title="Inputs">{pairs(run.inputs, folder)}</Part>
-      <Part title="Outputs">{pairs(run.outputs, folder)}</Part>
-      <Part title="Models">
-        {run.models.map(({ name, version }): [string, string] => [name, `version ${version}`])}
-      </Part>
+      <Pairs title="Inputs" values={Object.entries(run.inputs)} folder={folder} />
+      <Pairs title="Outputs" values={Object.entries(run.outputs)} folder={folder} />
+      <Pairs title="Models" values={models} folder={folder} />
       <Notes notes={run.notes} />
       {run.page && (
         <p>
@@ -32,7 +31,7 @@ export function RunDetails({ folder, run }: { folder: Folder; run: Run }) {
 export function StepDetails({ folder, run, step, now }: { folder: Folder; run: Run; step: Step; now: number }) {
   const to = (tab: string, rank?: number) => view(["runs", run.id, tab], { step: step.path, rank });
   const { metrics, ranks, reused_from: earlier } = step;
-  const hasMetrics = Object.keys(metrics).length > 0;
+  const outputs = step.outputs.map(({ name, value }): Pair => [name, value]);
   const values: [string, ReactNode][] = [
     ["Component", step.component],
     ["Kind", step.kind === "command" ? "" : step.kind],
@@ -51,66 +50,67 @@ export function StepDetails({ folder, run, step, now }: { folder: Folder; run: R
       {ranks.length > 0 && (
         <p className="links">
           <a href={to("logs")}>Logs</a>
-          {hasMetrics && <a href={to("curves")}>Curves</a>}
+          {Object.keys(metrics).length > 0 && <a href={to("curves")}>Curves</a>}
           <a href={to("resources")}>Resources</a>
         </p>
       )}
-      <Part title="Last metrics">
-        {Object.entries(metrics).map(([name, value]): [string, string] => [name, number(value)])}
-      </Part>
+      <Pairs title="Last metrics" values={Object.entries(metrics)} folder={folder} />
       {ranks.length > 1 && (
-        <section>
-          <h2 className="small">Ranks</h2>
+        <Part title="Ranks">
           <Table
             heads={["Rank", "State", "Instance", "End"]}
-            rows={ranks.slice(0, MOST_RANKS).map(({ rank, status, instance, host, exit }) => ({
-              key: rank,
-              cells: [
-                <a key="" href={to("logs", rank)}>
-                  {rank}
-                </a>,
-                <State key="" status={status} short />,
-                `${instance} ${host}`,
-                exit,
-              ],
-            }))}
+            rows={ranks.slice(0, MOST_RANKS).map(({ rank, status, instance, host, exit }) => [
+              <a key="rank" href={to("logs", rank)}>
+                {rank}
+              </a>,
+              <State key="state" status={status} short />,
+              `${instance} ${host}`,
+              exit,
+            ])}
           />
           {ranks.length > MOST_RANKS && <p className="soft">and {ranks.length - MOST_RANKS} more</p>}
-        </section>
+        </Part>
       )}
-      <Part title="Inputs">{pairs(step.inputs, folder)}</Part>
-      <Part title="Outputs">
-        {pairs(Object.fromEntries(step.outputs.map(({ name, value }) => [name, value])), folder)}
-      </Part>
+      <Pairs title="Inputs" values={Object.entries(step.inputs)} folder={folder} />
+      <Pairs title="Outputs" values={outputs} folder={folder} />
       <Notes notes={step.notes} />
     </aside>
   );
 }
 
-// Paths in the folder are shown relative to it.
-const pairs = (values: Record<string, string>, folder: Folder) =>
-  Object.entries(values).map(([name, value]): [string, string] => [name, value.replace(`${folder.path}/`, "")]);
-
-function Part({ title, children }: { title: string; children: [string, string][] }) {
-  if (!children.length) return null;
+function Part({ title, children }: { title: string; children: ReactNode }) {
   return (
     <section>
       <h2 className="small">{title}</h2>
-      <Values values={children} />
+      {children}
     </section>
   );
 }
 
-function Notes({ notes }: { notes: string[] }) {
-  if (!notes.length) return null;
+type Pair = [string, string | number | null];
+
+// Values under a title. Paths in the folder are shown relative to it.
+function Pairs({ title, values, folder }: { title: string; values: Pair[]; folder: Folder }) {
+  const shown = (value: Pair[1]) => (typeof value === "string" ? value.replace(`${folder.path}/`, "") : number(value));
   return (
-    <section>
-      <h2 className="small">Notes</h2>
-      <ul>
-        {[...new Set(notes)].map((note) => (
-          <li key={note}>{note}</li>
-        ))}
-      </ul>
-    </section>
+    values.length > 0 && (
+      <Part title={title}>
+        <Values values={values.map(([name, value]) => [name, shown(value)])} />
+      </Part>
+    )
+  );
+}
+
+function Notes({ notes }: { notes: string[] }) {
+  return (
+    notes.length > 0 && (
+      <Part title="Notes">
+        <ul>
+          {[...new Set(notes)].map((note) => (
+            <li key={note}>{note}</li>
+          ))}
+        </ul>
+      </Part>
+    )
   );
 }

@@ -1,21 +1,22 @@
 // biome-ignore-all lint/a11y/useSemanticElements: SVG has no groups with names and no buttons
 // The graphs of a run. Nodes that contain others have theirs below, folded.
 import { type KeyboardEvent, useState } from "react";
-import type { Run, Step } from "../api";
+import { type Run, type Step, SYMBOLS } from "../api";
 import { count, duration, number } from "../format";
-import { isActive, label, State, symbol } from "../parts";
+import { isActive, label, State } from "../parts";
 
 const [WIDTH, HEIGHT] = [200, 64]; // the server's positions are for these boxes
 const MOST_DRAWN = 200;
 
-interface Properties {
+// What the graph and the timeline are drawn from.
+export interface Overview {
   run: Run;
   now: number;
   selected: string | null;
   onSelect: (path: string) => void;
 }
 
-export function Graph(properties: Properties) {
+export function Graph(properties: Overview) {
   return (
     <div className="graphs">
       <svg className="defs" width="0" height="0" aria-hidden="true">
@@ -28,7 +29,7 @@ export function Graph(properties: Properties) {
   );
 }
 
-function Scope({ parent, ...properties }: Properties & { parent: string }) {
+function Scope({ parent, ...properties }: Overview & { parent: string }) {
   const steps = properties.run.steps.filter((step) => step.parent === parent);
   const isList = steps.length > MOST_DRAWN || steps.every(({ name }) => name.endsWith("]"));
   const groups = steps.filter(({ path }) => properties.run.steps.some((step) => step.parent === path));
@@ -42,7 +43,7 @@ function Scope({ parent, ...properties }: Properties & { parent: string }) {
   );
 }
 
-function Group({ step, ...properties }: Properties & { step: Step }) {
+function Group({ step, ...properties }: Overview & { step: Step }) {
   const [isOpen, setIsOpen] = useState(step.status === "Failed" || step.status === "Running");
   return (
     <details className="scope" open={isOpen} onToggle={(event) => setIsOpen(event.currentTarget.open)}>
@@ -54,7 +55,8 @@ function Group({ step, ...properties }: Properties & { step: Step }) {
   );
 }
 
-function Picture({ run, now, selected, onSelect, parent, steps }: Properties & { parent: string; steps: Step[] }) {
+function Picture({ parent, steps, ...overview }: Overview & { parent: string; steps: Step[] }) {
+  const { run } = overview;
   const places: Places = new Map(steps.map(({ path }) => [path, run.positions[path] ?? [0, 0]]));
   const edges = run.edges.filter(({ from, to }) => places.has(from) && places.has(to));
   const width = Math.max(...[...places.values()].map(([x]) => x)) + WIDTH + 8;
@@ -76,64 +78,48 @@ function Picture({ run, now, selected, onSelect, parent, steps }: Properties & {
           );
         })}
         {steps.map((step) => (
-          <Box
-            key={step.path}
-            step={step}
-            now={now}
-            place={places.get(step.path) ?? [0, 0]}
-            isGroup={run.steps.some((each) => each.parent === step.path)}
-            isSelected={step.path === selected}
-            onSelect={() => onSelect(step.path)}
-          />
+          <Box key={step.path} {...overview} step={step} />
         ))}
       </svg>
     </div>
   );
 }
 
-function Box(properties: {
-  step: Step;
-  now: number;
-  place: [number, number];
-  isGroup: boolean;
-  isSelected: boolean;
-  onSelect: () => void;
-}) {
-  const { step, now, place, onSelect } = properties;
-  const metrics = Object.entries(step.metrics).map(([name, value]) => `${shorten(name, 18)} ${number(value)}`);
-  const last = [isActive(step.status) && step.progress, metrics[0]].filter(Boolean).join(" · ");
-  const box = { width: WIDTH, height: HEIGHT, rx: step.kind === "condition" ? HEIGHT / 2 : 6 };
+function Box({ run, now, selected, onSelect, step }: Overview & { step: Step }) {
+  const first = about(step, now);
+  const second = [isActive(step.status) && step.progress, metricOf(step)].filter(Boolean).join(" · ");
+  const box = { className: "box", width: WIDTH, height: HEIGHT, rx: step.kind === "condition" ? HEIGHT / 2 : 6 };
   const press = (event: KeyboardEvent) => {
     if (event.key !== "Enter" && event.key !== " ") return;
     event.preventDefault();
-    onSelect();
+    onSelect(step.path);
   };
   return (
     <g
       role="button"
       tabIndex={0}
-      aria-pressed={properties.isSelected}
+      aria-pressed={step.path === selected}
       className={`node ${step.status}${step.reused_from ? " reused" : ""}`}
-      transform={`translate(${place.join(" ")})`}
-      onClick={onSelect}
+      transform={`translate(${run.positions[step.path]?.join(" ") ?? "0 0"})`}
+      onClick={() => onSelect(step.path)}
       onKeyDown={press}
     >
-      {properties.isGroup && <rect className="box" x="4" y="4" {...box} />}
-      <rect className="box cover" {...box} />
-      <rect className="box" {...box} />
+      {run.steps.some(({ parent }) => parent === step.path) && <rect {...box} x="4" y="4" />}
+      <rect {...box} className="box cover" />
+      <rect {...box} />
       <text className="symbol" x="12" y="22">
-        {symbol(step.status)}
+        {SYMBOLS[step.status]}
       </text>
       <text className="name" x="28" y="22">
         {shorten(step.name, 21)}
       </text>
       <text className="what" x="28" y="38">
-        {shorten(about(step, now), 27)}
+        {shorten(first, 27)}
       </text>
       <text className="what" x="28" y="54">
-        {shorten(last, 27)}
+        {shorten(second, 27)}
       </text>
-      <title>{`${step.path}: ${label(step.status)}, ${about(step, now)}`}</title>
+      <title>{`${step.path}: ${label(step.status)}, ${first}`}</title>
     </g>
   );
 }
@@ -168,7 +154,7 @@ function pathOf(from: string, to: string, places: Places): string {
 }
 
 // The iterations of a loop, or a scope that is too large for a graph.
-function List({ now, selected, onSelect, steps }: Properties & { steps: Step[] }) {
+function List({ now, selected, onSelect, steps }: Overview & { steps: Step[] }) {
   return (
     <ul className="cells">
       {steps.map((step) => (
@@ -180,12 +166,7 @@ function List({ now, selected, onSelect, steps }: Properties & { steps: Step[] }
             title={about(step, now)}
             onClick={() => onSelect(step.path)}
           >
-            <State status={step.status} short /> {step.name}{" "}
-            <small>
-              {Object.entries(step.metrics)
-                .slice(0, 1)
-                .map(([name, value]) => `${name} ${number(value)}`)}
-            </small>
+            <State status={step.status} short /> {step.name} <small>{metricOf(step)}</small>
           </button>
         </li>
       ))}
@@ -200,6 +181,11 @@ function about(step: Step, now: number): string {
   const parts = [step.layout, step.reused_from ? "reused" : duration(seconds)];
   if (step.attempts > 1) parts.push(count(step.attempts, "attempt"));
   return parts.filter(Boolean).join(" · ");
+}
+
+function metricOf(step: Step): string {
+  const [metric] = Object.entries(step.metrics);
+  return metric ? `${shorten(metric[0], 18)} ${number(metric[1])}` : "";
 }
 
 const shorten = (text: string, length: number) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);

@@ -1,9 +1,8 @@
 // A run: its state, why it failed, and its graph, timeline, curves, resources and logs, live while it is running.
-import type { ReactNode } from "react";
 import type { Folder, Run, Verdict } from "../api";
 import { count, duration, when } from "../format";
 import { Later } from "../later";
-import { Empty, harmless, isActive, Loading, Problem, State, Tabs, useNow } from "../parts";
+import { Empty, Folded, harmless, isActive, Loading, Problem, State, Tabs, useNow } from "../parts";
 import { setQuery, useAddress, view } from "../router";
 import { useServer } from "../server";
 import { Actions } from "./actions";
@@ -27,38 +26,30 @@ export default function RunView({ folder, id, tab }: { folder: Folder; id: strin
   const selected = useAddress().query.get("step");
   if (!run) return error ? <Problem error={error} /> : <Loading />;
   const step = run.steps.find(({ path }) => path === selected);
-  const tabs = TABS.map((title): [string, string] => [
-    title,
-    view(["runs", id, title.toLowerCase()], { step: step?.path }),
-  ]);
+  const addressOf = (name: string) => view(["runs", id, name.toLowerCase()], { step: step?.path });
   const onSelect = (path: string) => setQuery({ step: path === selected ? undefined : path });
-  const views: Record<string, () => ReactNode> = {
-    graph: () => <Graph run={run} now={now} selected={selected} onSelect={onSelect} />,
-    timeline: () => <Timeline run={run} now={now} selected={selected} onSelect={onSelect} />,
-    curves: () => <Later key="curves" load={CURVES} properties={{ folder, run: id, step: step?.path }} />,
-    resources: () => <Later key="resources" load={RESOURCES} properties={{ folder, run }} />,
-    logs: () => <Logs folder={folder} run={run} />,
-  };
-  const shown = views[tab]?.() ?? <Empty title="There is no such view of a run" />;
+  const overview = { run, now, selected, onSelect };
   const isOverview = tab === "graph" || tab === "timeline";
   return (
     <div className="run">
       <Header folder={folder} run={run} now={now} />
-      <Tabs name="Views of the run" tabs={tabs} selected={TABS.find((title) => title.toLowerCase() === tab) ?? ""} />
+      <Tabs label="Views of the run" tabs={TABS.map((name) => [name, addressOf(name)])} selected={tab} />
       <div className="content">
-        {run.verdict && isOverview && <Failure run={run} verdict={run.verdict} />}
-        {isOverview ? (
+        {isOverview && run.verdict && <Failure run={run} verdict={run.verdict} />}
+        {isOverview && (
           <div className="split">
-            {shown}
+            {tab === "graph" ? <Graph {...overview} /> : <Timeline {...overview} />}
             {step ? (
               <StepDetails folder={folder} run={run} step={step} now={now} />
             ) : (
               <RunDetails folder={folder} run={run} />
             )}
           </div>
-        ) : (
-          shown
         )}
+        {tab === "curves" && <Later key={tab} load={CURVES} properties={{ folder, run: id, step: step?.path }} />}
+        {tab === "resources" && <Later key={tab} load={RESOURCES} properties={{ folder, run }} />}
+        {tab === "logs" && <Logs folder={folder} run={run} />}
+        {!TABS.some((name) => name.toLowerCase() === tab) && <Empty title="There is no such view of a run" />}
       </div>
     </div>
   );
@@ -108,19 +99,11 @@ function Failure({ run, verdict }: { run: Run; verdict: Verdict }) {
         <a href={view(["runs", run.id, "logs"], { step, rank: rank ?? undefined })}>Open the log</a>
       </p>
       {tail.length > 0 && (
-        <Lines title={`The last ${count(tail.length, "line")} of the log`} text={tail.join("\n")} isOpen />
+        <Folded title={`The last ${count(tail.length, "line")} of the log`} isOpen>
+          {harmless(tail.join("\n"))}
+        </Folded>
       )}
-      {traceback && !tail.join("\n").includes(end) && <Lines title="Traceback" text={traceback} />}
+      {traceback && !tail.join("\n").includes(end) && <Folded title="Traceback">{harmless(traceback)}</Folded>}
     </section>
-  );
-}
-
-function Lines({ title, text, isOpen = false }: { title: string; text: string; isOpen?: boolean }) {
-  return (
-    <details open={isOpen}>
-      <summary>{title}</summary>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled by keyboard */}
-      <pre tabIndex={0}>{harmless(text)}</pre>
-    </details>
   );
 }

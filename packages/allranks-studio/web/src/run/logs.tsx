@@ -39,7 +39,7 @@ export function Logs({ folder, run }: { folder: Folder; run: Run }) {
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (typed === find) jump(hits[place + 1]);
-    else setQuery({ find: typed });
+    else setQuery({ find: typed || undefined });
   };
   const type = (text: string) => {
     setTyped(text);

@@ -1,7 +1,7 @@
 // The usage of the instances of a step: CPU, memory and GPUs over time.
 import { useMemo } from "react";
 import type { Folder, Run, Step, Usage } from "../api";
-import { type ChartData, Charts, type Series } from "../charts";
+import { Charts, chartsOf, type Series } from "../charts";
 import { Select } from "../controls";
 import { Empty, isActive, Loading, Problem } from "../parts";
 import { setQuery, useAddress } from "../router";
@@ -16,13 +16,17 @@ export default function Resources({ folder, run }: { folder: Folder; run: Run })
   const { data, error } = useServer<Usage[]>(step ? "/api/usage" : "", query, (event) => {
     return "run" in event && event.run === run.id && step !== undefined && isActive(step.status) && 4000;
   });
-  const charts = useMemo(() => (data ? chartsOf(data) : []), [data]);
+  const charts = useMemo(() => chartsOf(seriesOf(data ?? [])), [data]);
   if (!step) return <Empty title="No step has started yet" />;
-  const options = steps.map(({ path }): [string, string] => [path, path]);
   return (
     <>
       <div className="bar plain">
-        <Select label="Step" value={step.path} options={options} onChange={(path) => setQuery({ step: path })} />
+        <Select
+          label="Step"
+          value={step.path}
+          options={steps.map(({ path }) => path)}
+          onChange={(path) => setQuery({ step: path })}
+        />
         <span className="soft">{step.layout}</span>
       </div>
       {error && <Problem error={error} />}
@@ -35,18 +39,15 @@ export default function Resources({ folder, run }: { folder: Folder; run: Run })
 
 const lasted = ({ started, ended }: Step) => (started === null ? 0 : (ended ?? Date.now() / 1000) - started);
 
-function chartsOf(usage: Usage[]): ChartData[] {
+function seriesOf(usage: Usage[]): Series[] {
   const start = Math.min(...usage.map(({ time }) => time[0] ?? Number.POSITIVE_INFINITY));
-  const chart = (title: string, note: string, values: (each: Usage) => (number | null)[]): ChartData => {
-    const series = usage.map((each, color): Series => {
-      return { label: `instance ${each.instance}`, color, x: each.time, y: values(each), time: each.time, start };
-    });
-    return { title, note, series: series.filter(({ y }) => y.some((value) => value !== null)) };
-  };
-  const charts = [
-    chart("CPU", "% of one core", ({ cpu }) => cpu),
-    chart("Memory", "GB", ({ memory }) => memory.map((size) => size / 1e9)),
-    chart("GPU", "% busy, mean of the GPUs", ({ gpu }) => gpu),
-  ];
-  return charts.filter(({ series }) => series.some(({ x }) => x.length > 1));
+  const all = usage.flatMap(({ instance, time, cpu, memory, gpu }, color) => {
+    const common = { label: `instance ${instance}`, color, x: time, time, start };
+    return [
+      { ...common, title: "CPU", note: "% of one core", y: cpu },
+      { ...common, title: "Memory", note: "GB", y: memory.map((size) => size / 1e9) },
+      { ...common, title: "GPU", note: "% busy, mean of the GPUs", y: gpu },
+    ];
+  });
+  return all.filter(({ y }) => y.some((value) => value !== null));
 }

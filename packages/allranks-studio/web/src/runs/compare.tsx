@@ -1,10 +1,10 @@
 // Two or more runs beside each other: curves, inputs that differ, metrics, and code that differs.
 import { Fragment, type ReactNode, useMemo } from "react";
 import type { Comparison, Curve, Folder, Runs } from "../api";
-import { type ChartData, Charts, Controls, Named, Sample } from "../charts";
+import { Charts, Controls, chartsOf, Named, Sample, type Series } from "../charts";
 import { Button } from "../controls";
 import { count, number } from "../format";
-import { Empty, harmless, Loading, Problem, State, Table } from "../parts";
+import { Empty, Folded, harmless, Loading, Problem, State, Table } from "../parts";
 import { setQuery, view } from "../router";
 import { useServer } from "../server";
 
@@ -18,7 +18,7 @@ export default function Compare({ folder, runs }: { folder: Folder; runs: string
   const curves = useServer<Curve[]>(runs && "/api/curves", { folder: folder.id, runs }, concerns);
   const isBeside = runs !== "" && ids.length <= MOST;
   const differences = useServer<Comparison>(isBeside ? "/api/compare" : "", { folder: folder.id, runs }, concerns);
-  const charts = useMemo(() => chartsOf(curves.data ?? [], ids), [curves.data, ids]);
+  const charts = useMemo(() => chartsOf(seriesOf(curves.data ?? [], ids)), [curves.data, ids]);
   const error = curves.error ?? differences.error;
   if (!runs) {
     return (
@@ -40,7 +40,12 @@ export default function Compare({ folder, runs }: { folder: Folder; runs: string
         <a href={view(["runs", id])}>
           {all.data?.name[row]} <small>{labelOf(id, differences.data)}</small>
         </a>
-        <Button text="×" className="plain" name={`Remove ${id}`} onClick={() => setQuery({ runs: others })} />
+        <Button
+          text="×"
+          className="plain"
+          name={`Remove ${id}`}
+          onClick={() => setQuery({ runs: others || undefined })}
+        />
       </Named>
     );
   };
@@ -70,63 +75,55 @@ function labelOf(id: string, found: Comparison | null): string {
   return [...values, id].join(" · ");
 }
 
-function chartsOf(curves: Curve[], ids: string[]): ChartData[] {
-  const charts = new Map<string, ChartData>();
+function seriesOf(curves: Curve[], ids: string[]): Series[] {
   const starts = new Map<string, number>();
   for (const { run, time } of curves) {
     starts.set(run, Math.min(starts.get(run) ?? Number.POSITIVE_INFINITY, time[0] ?? Number.POSITIVE_INFINITY));
   }
-  for (const { run, step, metric, x, y, time } of curves) {
-    const chart = charts.get(`${step}\n${metric}`) ?? { title: metric, note: step, series: [] };
-    chart.series.push({ label: run, color: ids.indexOf(run), x, y, time, start: starts.get(run) ?? 0 });
-    charts.set(`${step}\n${metric}`, chart);
-  }
-  return [...charts.values()].filter(({ series }) => series.some(({ x }) => x.length > 1));
+  return curves.map(({ run, step, metric, x, y, time }) => {
+    return { title: metric, note: step, label: run, color: ids.indexOf(run), x, y, time, start: starts.get(run) ?? 0 };
+  });
 }
 
 function Differences({ found }: { found: Comparison }) {
-  const { runs, inputs, metrics, causes, code } = found;
-  const named = (id: string, color: number) => (
+  const { inputs, metrics, causes, code } = found;
+  const runs = found.runs.map((id, color) => (
     <Fragment key={id}>
       <Sample color={color} /> {id}
     </Fragment>
-  );
-  const rows = <T,>(values: Record<string, T[]>, cell: (value: T, all: T[]) => ReactNode) =>
-    Object.entries(values).map(([name, all]) => ({ key: name, cells: [name, ...all.map((each) => cell(each, all))] }));
-  const firstTwo = <span className="soft">between the first two</span>;
+  ));
   return (
     <>
       <section>
         <h2>Inputs that differ</h2>
-        <Table heads={["", ...runs.map(named)]} rows={rows(inputs, (value) => value ?? "–")} />
+        <Table
+          heads={["Input", ...runs]}
+          rows={Object.entries(inputs).map(([name, values]) => [name, ...values.map((value) => value ?? "–")])}
+        />
       </section>
       <section>
         <h2>Last metrics</h2>
-        <Table heads={["", ...runs.map(named)]} rows={rows(metrics, extreme)} />
+        <Table
+          heads={["Metric", ...runs]}
+          rows={Object.entries(metrics).map(([name, values]) => [name, ...values.map(extreme)])}
+        />
       </section>
       {causes.length > 0 && (
         <section>
-          <h2>What else differs {firstTwo}</h2>
+          <h2>What else differs between the first two</h2>
           <Table
-            heads={["Step", "What", ...runs.slice(0, 2).map(named)]}
-            rows={causes.map(({ step, what, before, after }) => ({
-              key: `${step}/${what}`,
-              cells: [step, what, before, after],
-            }))}
+            heads={["Step", "What", ...runs.slice(0, 2)]}
+            rows={causes.map(({ step, what, before, after }) => [step, what, before, after])}
           />
         </section>
       )}
       <section>
-        <h2>Code that differs {firstTwo}</h2>
+        <h2>Code that differs between the first two</h2>
         {!code.length && <p className="soft">Their steps have the same code.</p>}
         {code.map(({ step, file, lines }) => (
-          <details key={`${step}/${file}`} className="difference" open={code.length < 4}>
-            <summary>
-              <b>{file}</b> of {step}
-            </summary>
-            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled by keyboard */}
-            <pre tabIndex={0}>{lines.map(difference)}</pre>
-          </details>
+          <Folded key={`${step}/${file}`} isOpen={code.length < 4} title={`${file} of ${step}`}>
+            {lines.map(difference)}
+          </Folded>
         ))}
       </section>
     </>
@@ -134,18 +131,17 @@ function Differences({ found }: { found: Comparison }) {
 }
 
 function difference(line: string, index: number) {
-  const isHead = line.startsWith("+++") || line.startsWith("---") || line.startsWith("@@");
+  const isHead = /^([+-]{3}|@@)/.test(line);
   const kind = isHead ? "soft" : { "+": "added", "-": "removed" }[line[0] ?? ""];
   return (
     <span key={index} className={kind}>
-      {harmless(line)}
-      {"\n"}
+      {`${harmless(line)}\n`}
     </span>
   );
 }
 
 // The lowest and the highest of several numbers stand out.
-function extreme(value: number | null, all: (number | null)[]): ReactNode {
+function extreme(value: number | null, _: number, all: (number | null)[]): ReactNode {
   const numbers = all.filter((each) => each !== null);
   const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
   return numbers.length > 2 && low < high && (value === low || value === high) ? <b>{number(value)}</b> : number(value);

@@ -91,7 +91,7 @@ function AllRuns({ folder, runs }: { folder: string; runs: Runs }) {
           aria-invalid={problem ? true : undefined}
           placeholder={`Filter   ${EXAMPLE}   /`}
           value={text}
-          onChange={(value) => setQuery({ filter: value })}
+          onChange={(value) => setQuery({ filter: value || undefined })}
           spellCheck={false}
         />
         <Select label="Group" value={group} options={GROUPS} onChange={(value) => grouping.set(value as Group)} />

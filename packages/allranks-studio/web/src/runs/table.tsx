@@ -2,9 +2,8 @@
 // biome-ignore-all lint/a11y/useFocusableInteractive: the grid has the focus and names the active row
 // A grid of thousands of rows, of which only those in sight exist. Rows that stay in sight are not drawn again.
 import { type KeyboardEvent, type MouseEvent, memo, useEffect, useLayoutEffect, useRef, useState } from "react";
-import type { Runs, Status } from "../api";
+import { type Runs, type Status, SYMBOLS } from "../api";
 import { count } from "../format";
-import { symbol } from "../parts";
 import { navigate, view } from "../router";
 import type { Column } from "./columns";
 
@@ -225,7 +224,7 @@ function Head({ line, runs, isClosed }: { line: Line; runs: Runs; isClosed: bool
       <small>{count(line.rows.length, "run")}</small>
       {[...counts].map(([status, amount]) => (
         <small key={status} className={`state ${status}`} title={status}>
-          {symbol(status)} {amount}
+          {SYMBOLS[status]} {amount}
         </small>
       ))}
     </span>
