@@ -74,7 +74,7 @@ class Editor:
 
     def refuse_taken(self, name: str) -> None:
         """Raise InputError if the code uses a name, which a new node or input would hide."""
-        if name in taken_names(self.source):
+        if name in python_imports.taken_names(self.source):
             raise InputError(Problem(f"name {name}", "the code uses it", "a name that is free", "choose another name"))
 
     # Code
@@ -102,9 +102,29 @@ class Editor:
         self.apply(*patches)
         return local
 
-    def call(self, head: str, arguments: Sequence[str], indent: str = "") -> str:
-        """Return a call as code, in one line if it fits. head: its beginning, with the opening bracket"""
-        return f"{head}{laid_out(arguments, indent + head, ')', self.source)})"
+    def call(self, head: str, arguments: Sequence[str], indent: str = "", tail: str = ")") -> str:
+        """Return a call as code, in one line if it fits. head, tail: to the opening and from the closing bracket"""
+        return f"{head}{laid_out(arguments, indent + head, tail, self.source)}{tail}"
+
+    def argument(self, call: ast.Call, name: str, code: str, place: int = -1) -> None:
+        """Set or add an argument of a call, or remove it if there is no code. place: where it may be without its name
+
+        Raise InputError if an argument without a name follows the one to remove.
+        """
+        bracket, count = self.source.arguments(call), len(call.args)
+        values = [*call.args, *(each.value for each in call.keywords)]
+        names = {each.arg: index for index, each in enumerate(call.keywords, count)}
+        index = names.get(name, place if 0 <= place < count else None)
+        if index is None:
+            is_named = not place == count > 1
+            item = f"{name}={code}" if is_named else code
+            self.apply(*([bracket.added(item, None if is_named else place)] if code else []))
+        elif code:
+            self.apply(self.source.replaced(values[index], code))
+        elif index < count - 1:
+            raise in_use(name, call.lineno)
+        else:
+            self.apply(bracket.removed(index))
 
     # Statements
 
@@ -132,19 +152,19 @@ class Editor:
             start = self.source.block(last)[0]
             self.apply(Patch(start, start, f"{self.indent(pipeline)}{code}{self.source.newline}"))
 
-    def remove(self, pipeline: Pipeline, statement: ast.stmt) -> None:
-        """Remove a statement of the function, with the comments above it and a blank line that would be left over."""
-        start, end = self.source.block(statement)
+    def remove(self, pipeline: Pipeline, *statements: ast.stmt) -> None:
+        """Remove statements of the function, with the comments above them and blank lines that would be left over."""
         blank = re.compile(r"[ \t]*(\r\n|\n|\r)")
-        line_before = self.source.start_of_line(self.text.count("\n", 0, start)) if start else 0
-        is_first = pipeline.function.body[0] is statement
-        if len(pipeline.function.body) == 1:
-            self.apply(self.source.replaced(statement, "pass"))
-            return
-        following = blank.match(self.text, end)
-        if following and (is_first or blank.fullmatch(self.text[line_before:start])):
-            end = following.end()
-        self.apply(Patch(start, end, ""))
+        for line in sorted((each.lineno for each in statements), reverse=True):  # so that the other lines stay
+            body = self.module.pipelines[pipeline.function.name].function.body
+            statement = next(each for each in body if each.lineno == line)
+            start, end = self.source.block(statement)
+            line_before = self.source.start_of_line(self.text.count("\n", 0, start)) if start else 0
+            following = blank.match(self.text, end)
+            if following and (body[0] is statement or blank.fullmatch(self.text[line_before:start])):
+                end = following.end()
+            is_only = len(body) == 1
+            self.apply(self.source.replaced(statement, "pass") if is_only else Patch(start, end, ""))
 
     def order(self, function: str) -> None:
         """Move statements of a function after those that assign what they use.
@@ -193,14 +213,6 @@ class Editor:
             for name in sorted(more):
                 self.apply(*python_imports.without(self.source, name))
         return self.text
-
-
-def taken_names(source: Source) -> set[str]:
-    """Return the names of the file's functions, imports and variables."""
-    nodes = [*ast.walk(source.tree)]
-    functions = {each.name for each in nodes if isinstance(each, ast.FunctionDef)}
-    imported = {each.asname or each.name for each in nodes if isinstance(each, ast.alias)}
-    return functions | imported | {each.id for each in nodes if isinstance(each, ast.Name)}
 
 
 def in_use(name: str, line: int) -> InputError:

@@ -5,12 +5,13 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from itertools import chain, count
 from pathlib import Path
 
 from allranks.azure.dsl import load_code
 from allranks_studio.documents.components import spec_of
 from allranks_studio.documents.patches import Patch
-from allranks_studio.documents.python_outline import is_pipeline, root_of
+from allranks_studio.documents.python_outline import decorator_of, root_of
 from allranks_studio.documents.python_source import Bracket, Source, laid_out
 
 LIBRARY = "allranks.library"
@@ -92,10 +93,18 @@ def used_names(source: Source) -> set[str]:
     return {node.id for node in ast.walk(source.tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
 
 
+def taken_names(source: Source) -> set[str]:
+    """Return the names of the file's functions, imports and variables."""
+    nodes = [*ast.walk(source.tree)]
+    functions = {each.name for each in nodes if isinstance(each, ast.FunctionDef)}
+    imported = {each.asname or each.name for each in nodes if isinstance(each, ast.alias)}
+    return functions | imported | {each.id for each in nodes if isinstance(each, ast.Name)}
+
+
 def without(source: Source, name: str) -> list[Patch]:
     """Return the patches that remove an import of a name, or the statement or function that defines it."""
     for node in source.tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name == name and is_pipeline(node):
+        if isinstance(node, ast.FunctionDef) and node.name == name and decorator_of(node):
             start, end = source.block(node)
             following = re.compile(r"\s*(?:\r\n|\n|\r)(?=\S)").match(source.text, end)
             return [Patch(start, following.end() if following else end, "")]
@@ -127,11 +136,11 @@ def component(source: Source, reference: str, file: Path) -> tuple[str, list[Pat
     spec, (origin, _, name) = spec_of(reference, file).resolve(), reference.partition(":")
     if origin == "library":
         return imported(source, LIBRARY, name)
-    taken = used_names(source) | {each.name for each in ast.walk(source.tree) if isinstance(each, ast.FunctionDef)}
     if origin == "registered":
-        variable = _free(name.removeprefix("azureml:").partition(":")[0].partition("@")[0].rpartition("/")[2], taken)
-        return variable, _registered(source, variable, f"azureml:{name.removeprefix('azureml:')}")
-    variable, loads = _free(spec.parent.name, taken), [*_loads(source, file)]
+        reference = name.removeprefix("azureml:")
+        variable = _free(re.split("[:@]", reference)[0].rpartition("/")[2], source)
+        return variable, _registered(source, variable, f"azureml:{reference}")
+    variable, loads = _free(spec.parent.name, source), [*_loads(source, file)]
     for node, _, folder, relative in loads:
         if (folder / relative).resolve() == spec:
             return root_of(node.targets[0]), []
@@ -168,11 +177,9 @@ def _registered(source: Source, variable: str, reference: str) -> list[Patch]:
         code = code.replace("ml_client.", f"{root_of(clients[-1].targets[0])}.")
         return [_appended(source, code, clients[-1])]
     code = f"ml_client = MLClient.from_config(DefaultAzureCredential()){source.newline}{code}"
-    (_, first), (_, second) = (
-        imported(source, "azure.ai.ml", "MLClient"),
-        imported(source, "azure.identity", "DefaultAzureCredential"),
-    )
-    return [*first, *second, _appended(source, code, None)]
+    _, patches = imported(source, "azure.ai.ml", "MLClient")
+    _, more = imported(source, "azure.identity", "DefaultAzureCredential")
+    return [*patches, *more, _appended(source, code, None)]
 
 
 def _appended(source: Source, statement: str, after: ast.stmt | None) -> Patch:
@@ -183,11 +190,6 @@ def _appended(source: Source, statement: str, after: ast.stmt | None) -> Patch:
     return Patch(end, end, f"{'' if after else source.newline}{statement}{source.newline}")
 
 
-def _free(name: str, taken: set[str]) -> str:
-    base = name if name.isidentifier() else "component"
-    return next(each for each in _numbered(base) if each not in taken)
-
-
-def _numbered(base: str) -> Iterator[str]:
-    yield base
-    yield from (f"{base}_{number}" for number in range(2, 1000))
+def _free(name: str, source: Source) -> str:
+    base, taken = name if name.isidentifier() else "component", taken_names(source)
+    return next(each for each in chain([base], (f"{base}_{n}" for n in count(2))) if each not in taken)

@@ -4,10 +4,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import TypeGuard
 
 from allranks_studio.documents.canvas import Lock
 from allranks_studio.documents.edits import Expression, FromInput, FromOutput, Literal, Value
-from allranks_studio.documents.python_source import Source
+from allranks_studio.documents.python_source import Source, parameters_of
 from allranks_studio.documents.source import NodePlace, Outline, ValuePlace
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -48,22 +49,18 @@ class Made:
         found = [*(self.base.statements if self.base else ()), self.statement, *self.settings]
         return sorted(found, key=lambda each: each.lineno)
 
+    def setting(self, *names: str) -> ast.Assign | None:
+        """Return the last statement ``step.NAME.NAME = ...``, which sets something of the node."""
+        found = (each for each in reversed(self.settings) if isinstance(each, ast.Assign))
+        return next((each for each in found if set_by(each) == names), None)
+
 
 class Pipeline:
     """A function with `@pipeline`."""
 
     def __init__(self, source: Source, function: ast.FunctionDef) -> None:
         self.source, self.function = source, function
-        arguments = function.args
-        named = [*arguments.posonlyargs, *arguments.args]
-        before = [None] * (len(named) - len(arguments.defaults))
-        self.parameters: dict[str, tuple[ast.arg, ast.expr | None]] = {
-            argument.arg: (argument, default)
-            for argument, default in [
-                *zip(named, [*before, *arguments.defaults], strict=True),
-                *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
-            ]
-        }
+        self.parameters = {argument.arg: (argument, default) for argument, default in parameters_of(function)}
         self.made: list[Made] = []
         self._aliases: dict[str, ast.expr] = {}
         for statement in function.body:
@@ -107,7 +104,7 @@ class Pipeline:
                 self._aliases[target.id] = value
             self._add_locked(statement, None)
             for each in ast.walk(statement):
-                if isinstance(each, ast.stmt) and (made := self.by_variable(_set_by(each))):
+                if isinstance(each, ast.stmt) and (made := self.by_variable(_node_set_by(each))):
                     made.hidden.append(each.lineno)
 
     def _owner(self, call: ast.Call) -> Made | None:
@@ -121,27 +118,23 @@ class Pipeline:
 
         def visit(node: ast.AST, reason: str) -> None:
             for child in ast.iter_child_nodes(node):
-                inner = "loop" if isinstance(child, _LOOPS) else "helper" if isinstance(child, _HELPERS) else reason
+                inner = _reason(child, reason)
                 if isinstance(child, ast.Call) and child is not own:
                     lock = Lock(inner, _SENTENCES[inner], child.lineno)  # type: ignore[arg-type]
                     self.made.append(Made(f"@{child.lineno}", "", child, statement, lock))
                 visit(child, inner)
 
-        outer = (
-            "loop" if isinstance(statement, _LOOPS) else "helper" if isinstance(statement, _HELPERS) else "expression"
-        )
-        visit(statement, outer)
+        visit(statement, _reason(statement, "expression"))
 
     def _name(self) -> None:
         """Name the nodes as azure-ai-ml does: by what the code sets, else by the variable."""
         for made in self.made:
             if not made.variable or made.lock or self.by_variable(made.variable) is not made:
                 continue
-            given = [each.value for each in made.settings if isinstance(each, ast.Assign) and _sets(each, "name")]
-            if not given:
+            if (given := made.setting("name")) is None:
                 made.key = made.variable
-            elif isinstance(given[-1], ast.Constant):
-                made.key = str(given[-1].value)
+            elif isinstance(given.value, ast.Constant):
+                made.key = str(given.value.value)
 
     def value(self, code: ast.expr) -> Value:
         """Return what code of this function means as a value."""
@@ -162,16 +155,13 @@ class Pipeline:
         is_plain = literal is None or isinstance(literal, (str, int, float, bool))
         return Literal(literal) if is_plain else Expression(self.source.code(code))
 
-    def place(self, made: Made) -> NodePlace:
-        first, last = made.statement.lineno, made.statement.end_lineno or made.statement.lineno
-        if made.base is not None:
-            first = made.base.statement.lineno
-        if made.lock is not None:
-            first, last = made.call.lineno, made.call.end_lineno or made.call.lineno
-        return NodePlace(first, last, made.lock, {name: self._at(code) for name, code in made.inputs.items()})
-
-    def _at(self, code: ast.expr) -> ValuePlace:
+    def at(self, code: ast.expr) -> ValuePlace:
         return ValuePlace(self.value(code), code.lineno)
+
+
+def _reason(code: ast.AST, otherwise: str) -> str:
+    """Return why a step that this code makes is locked."""
+    return "loop" if isinstance(code, _LOOPS) else "helper" if isinstance(code, _HELPERS) else otherwise
 
 
 @lru_cache(maxsize=4)
@@ -188,7 +178,7 @@ class Module:
         self.pipelines = {
             node.name: Pipeline(self.source, node)
             for node in ast.walk(self.source.tree)
-            if isinstance(node, ast.FunctionDef) and is_pipeline(node)
+            if isinstance(node, ast.FunctionDef) and decorator_of(node)
         }
 
     @cached_property
@@ -219,7 +209,7 @@ class Module:
                 value = pipeline.value(default) if default is not None else Literal(None)
                 inputs[path, name] = ValuePlace(value, argument.lineno)
             for key, entry in _entries(pipeline.result):
-                outputs[path, key] = ValuePlace(pipeline.value(entry), entry.lineno)
+                outputs[path, key] = pipeline.at(entry)
             bases = [made.base for made in pipeline.made]
             for made in reversed([made for made in pipeline.made if made not in bases]):
                 for key in {made.key, f"@{made.call.lineno}"}:
@@ -232,14 +222,12 @@ class Module:
         return Outline(nodes, inputs, outputs)
 
     def _placed(self, pipeline: Pipeline, made: Made) -> NodePlace:
-        place, inner = pipeline.place(made), self.nested(made)
-        if inner is None:
-            return place
-        given = {
-            name: ValuePlace(pipeline.value(code), code.lineno)
-            for name, code in zip(inner.parameters, made.call.args, strict=False)
-        }
-        return NodePlace(place.first, place.last, place.lock, {**given, **place.inputs})
+        inner = self.nested(made)
+        by_place = zip(inner.parameters if inner else (), made.call.args, strict=False)
+        code: ast.expr | ast.stmt = made.call if made.lock else made.statement
+        first, last = (made.base.statement if made.base else code).lineno, code.end_lineno or code.lineno
+        inputs = {name: pipeline.at(value) for name, value in (dict(by_place) | made.inputs).items()}
+        return NodePlace(first, last, made.lock, inputs)
 
 
 def _entries(result: ast.Dict | None) -> Iterator[tuple[str, ast.expr]]:
@@ -248,19 +236,20 @@ def _entries(result: ast.Dict | None) -> Iterator[tuple[str, ast.expr]]:
             yield key.value, value
 
 
-def is_pipeline(function: ast.FunctionDef) -> bool:
-    """Return whether a function has the decorator `@pipeline`, or `@dsl.pipeline(...)`."""
-    return any(map(_is_decorator, function.decorator_list))
+def decorator_of(function: ast.FunctionDef) -> ast.expr | None:
+    """Return the decorator `@pipeline`, or `@dsl.pipeline(...)`, of a function that has one."""
+    return next((each for each in function.decorator_list if _last_name(each) == "pipeline"), None)
 
 
-def _is_decorator(node: ast.expr) -> bool:
-    name = node.func if isinstance(node, ast.Call) else node
-    return (name.attr if isinstance(name, ast.Attribute) else getattr(name, "id", "")) == "pipeline"
+def is_layout(code: ast.AST) -> TypeGuard[ast.Call]:
+    """Return whether code is a call of `allranks.layout`."""
+    return isinstance(code, ast.Call) and _last_name(code) == "layout"
 
 
-def is_layout(call: ast.Call) -> bool:
-    """Return whether a call is one of `allranks.layout`."""
-    return (call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")) == "layout"
+def _last_name(code: ast.AST) -> str:
+    """Return the last name of code, or of the function that it calls: "pipeline" for ``dsl.pipeline()``."""
+    name = code.func if isinstance(code, ast.Call) else code
+    return name.attr if isinstance(name, ast.Attribute) else getattr(name, "id", "")
 
 
 def root_of(code: ast.AST) -> str:
@@ -272,24 +261,30 @@ def root_of(code: ast.AST) -> str:
 
 def _port(code: ast.AST, side: str) -> str | None:
     """Return the port of ``step.outputs.NAME``; None for other code."""
-    owner = code.value if isinstance(code, (ast.Attribute, ast.Subscript)) else None
-    if not (isinstance(owner, ast.Attribute) and owner.attr == side and isinstance(owner.value, ast.Name)):
-        return None
-    if isinstance(code, ast.Subscript):
-        key = code.slice
-        return str(key.value) if isinstance(key, ast.Constant) else None
-    return code.attr if isinstance(code, ast.Attribute) else None
+    names = _names_after(code)
+    return names[1] or None if len(names) == 2 and names[0] == side and root_of(code) else None
 
 
-def _sets(statement: ast.Assign, name: str) -> bool:
-    target = statement.targets[0]
-    return isinstance(target, ast.Attribute) and target.attr == name and isinstance(target.value, ast.Name)
+def set_by(statement: ast.stmt) -> tuple[str, ...]:
+    """Return what a statement sets: ("resources", "instance_count") for ``train.resources.instance_count = 2``."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        return _names_after(statement.value.func)
+    return _names_after(statement.targets[0]) if isinstance(statement, ast.Assign) else ()
 
 
-def _set_by(statement: ast.stmt) -> str:
+def _names_after(code: ast.AST) -> tuple[str, ...]:
+    """Return the names after the first of ``name.attribute["key"]``; "" for a key that is not a constant."""
+    names: list[str] = []
+    while isinstance(code, (ast.Attribute, ast.Subscript)):
+        names.insert(0, code.attr if isinstance(code, ast.Attribute) else str(getattr(code.slice, "value", "")))
+        code = code.value
+    return tuple(names)
+
+
+def _node_set_by(statement: ast.stmt) -> str:
     """Return the variable whose node a statement sets; "" if there is none."""
     if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], (ast.Attribute, ast.Subscript)):
         return root_of(statement.targets[0])
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and is_layout(statement.value):
-        return root_of(statement.value.args[0]) if statement.value.args else ""
+    if isinstance(statement, ast.Expr) and is_layout(statement.value) and statement.value.args:
+        return root_of(statement.value.args[0])
     return ""

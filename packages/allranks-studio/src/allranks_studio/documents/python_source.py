@@ -3,12 +3,12 @@
 import ast
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from allranks.errors import InputError, Problem
-from allranks_studio.documents.patches import Patch
+from allranks_studio.documents.patches import Patch, applied
 
 Span = tuple[int, int]
 
@@ -64,6 +64,10 @@ class Source:
     def replaced(self, node: ast.expr | ast.stmt | ast.arg, code: str) -> Patch:
         return Patch(*self.span(node), code)
 
+    def changed(self, span: Span, patches: Iterable[Patch]) -> str:
+        """Return the text of a span with patches inside of it."""
+        return applied(self.text[: span[1]], patches)[span[0] :]
+
     def literal(self, value: object) -> str:
         """Return a value as code, with the quotes that the file uses."""
         uses_double = self.text.count('"') >= self.text.count("'")
@@ -98,17 +102,9 @@ class Source:
         """Return the parameters of a function."""
         opening = re.compile(r"def\s+\w+\s*\(").match(self.text, self.span(function)[0])
         assert opening is not None
-        given, spans = function.args, []
-        named = [*given.posonlyargs, *given.args]
-        defaults: list[ast.expr | None] = [*([None] * (len(named) - len(given.defaults))), *given.defaults]
-        for argument, default in [
-            *zip(named, defaults, strict=True),
-            *zip(given.kwonlyargs, given.kw_defaults, strict=True),
-        ]:
-            spans.append((self.span(argument)[0], self.span(default or argument)[1]))
-        for star in (given.vararg, given.kwarg):
-            spans += [self.span(star)] if star else []
-        end = sorted(spans)[-1][1] if spans else opening.end()
+        spans = [(self.span(each)[0], self.span(default or each)[1]) for each, default in parameters_of(function)]
+        spans += [self.span(star) for star in (function.args.vararg, function.args.kwarg) if star]
+        end = max(spans)[1] if spans else opening.end()
         closing = re.compile(r"(?:[^)#]|#.*)*").match(self.text, end)
         assert closing is not None
         return Bracket(self, opening.end(), closing.end(), sorted(spans))
@@ -120,6 +116,14 @@ class Source:
             (self.span(key)[0], self.span(value)[1]) for key, value in zip(node.keys, node.values, strict=True) if key
         ]
         return Bracket(self, start + 1, end - 1, spans)
+
+
+def parameters_of(function: ast.FunctionDef) -> list[tuple[ast.arg, ast.expr | None]]:
+    """Return the parameters of a function, except those with stars, with their defaults."""
+    given = function.args
+    named = [*given.posonlyargs, *given.args]
+    defaults = [*[None] * (len(named) - len(given.defaults)), *given.defaults]
+    return [*zip(named, defaults, strict=True), *zip(given.kwonlyargs, given.kw_defaults, strict=True)]
 
 
 _BLOCKS = (ast.FunctionDef, ast.If, ast.For, ast.With, ast.ClassDef)
