@@ -70,12 +70,12 @@ def test_edits_are_written_and_undone(tmp_path: Path, reader: Reader) -> None:
     register = register_model(model=train.outputs.model, metrics=prepare.outputs.images, name=name)
 """)
     state = document.state()
-    assert (state["text"], state["undo"]) == (after, "add train and 2 more")
+    assert (state["text"], state["undo"]) == (after, "add node train and 2 more")
     assert state["changed"] == [6, 12, 13]
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
     document.undo(document.digest)
     assert file.read_text() == TEXT
-    assert document.state()["redo"] == "add train and 2 more"
+    assert document.state()["redo"] == "add node train and 2 more"
     document.redo(document.digest)
     assert file.read_text() == after
 

@@ -117,7 +117,7 @@ export interface Document {
   current: boolean; // whether `graph` is that of `text`
   findings: Finding[];
   changed: number[]; // lines that the last change wrote
-  undo: string; // what would be undone, such as "add train"; "" for nothing
+  undo: string; // what would be undone, such as "add node train"; "" for nothing
   redo: string;
   read_only: boolean;
   // Upper left corners of nodes by path: those that the user moved, and our layout's. Each graph runs from left to right,

@@ -1,9 +1,8 @@
 """Graphs and edits as plain data: those of `web/src/api.ts`, in which a value has a `kind`, and an edit an `op`."""
 
 import re
-from collections.abc import Callable
 from functools import cache
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from cattrs import BaseValidationError, transform_error
 from cattrs.preconf.json import JsonConverter, make_converter
@@ -11,27 +10,22 @@ from cattrs.strategies import configure_tagged_union
 
 from allranks.errors import InputError, Problem
 from allranks_studio.documents.canvas import Graph
-from allranks_studio.documents.edits import Edit, Expression, FromInput, FromOutput, Literal, Value
-
-_VALUES = {"literal": Literal, "input": FromInput, "output": FromOutput, "expression": Expression}
+from allranks_studio.documents.edits import Edit, Value
 
 
 @cache
 def _converter() -> JsonConverter:
-    converter = make_converter()
-
-    def with_kind(kind: str) -> Callable[[Any], dict[str, Any]]:
-        return lambda value: {"kind": kind, **vars(value)}
-
-    def value_of(data: Any, _: Any) -> Value | None:
-        return None if data is None else converter.structure(data, _VALUES[data["kind"]])
-
-    for kind, value in _VALUES.items():
-        converter.register_unstructure_hook(value, with_kind(kind))
-    converter.register_structure_hook(Value, value_of)
-    converter.register_structure_hook(Value | None, value_of)
+    converter, value_of = make_converter(), cast("type[Any]", Value)
+    configure_tagged_union(Value, converter, tag_generator=_kind, tag_name="kind")
+    # A union with None is another one.
+    converter.register_structure_hook(Value | None, lambda data, _: data and converter.structure(data, value_of))
+    converter.register_unstructure_hook(Value | None, lambda value: value and converter.unstructure(value, Value))
     configure_tagged_union(Edit, converter, tag_generator=operation, tag_name="op")
     return converter
+
+
+def _kind(value: type) -> str:
+    return value.__name__.removeprefix("From").lower()
 
 
 def operation(kind: type) -> str:

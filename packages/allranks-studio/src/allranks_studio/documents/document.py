@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import partial
@@ -49,11 +49,11 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True)
-class _Change:
-    """A change that can be undone, or done again. data: the file's content on the other side; time: of the change"""
+class _Version:
+    """A content that the file had, or has. title: of the change that made it; time: of the change"""
 
-    title: str
     data: bytes
+    title: str = ""
     time: float = 0.0
 
 
@@ -63,13 +63,12 @@ class Document:
     def __init__(self, folder: Path, path: str, file: Path, reader: Reader) -> None:
         self.folder, self.path, self._file, self._reader = folder, path, file, reader
         self._language = language_of(file)
-        self._data = b""
         self._text = ""
         self._reading = Reading(None)
         self._graph: Graph | None = None
         self._changed: list[int] = []
-        self._undo: list[_Change] = []
-        self._redo: list[_Change] = []
+        self._versions = [_Version(b"")]
+        self._now = 0
 
     @classmethod
     def open(cls, folder: Path, path: str, reader: Reader) -> "Document":
@@ -79,13 +78,19 @@ class Document:
         if it cannot be read.
         """
         document = cls(folder, path, file_text.located(folder, path), reader)
-        document._adopt(document._file.read_bytes())
+        data = document._file.read_bytes()
+        document._adopt(data)
+        document._versions = [_Version(data)]
         return document
 
     @property
     def digest(self) -> str:
         """The digest of the text."""
         return file_text.digest(self._data)
+
+    @property
+    def _data(self) -> bytes:
+        return self._versions[self._now].data
 
     @property
     def graph(self) -> Graph | None:
@@ -108,8 +113,8 @@ class Document:
             "current": self._reading.graph is not None,
             "findings": self._reading.findings,
             "changed": self._changed,
-            "undo": self._undo[-1].title if self._undo else "",
-            "redo": self._redo[-1].title if self._redo else "",
+            "undo": self._versions[self._now].title,
+            "redo": self._versions[self._now + 1].title if self._now + 1 < len(self._versions) else "",
             "read_only": not (os.access(self._file, os.W_OK) and os.access(self._file.parent, os.W_OK)),
         }
 
@@ -118,9 +123,8 @@ class Document:
         data = self._file.read_bytes()
         if data == self._data:
             return False
-        before = self._data
         self._adopt(data)
-        self._remember(_OUTSIDE, before)
+        self._remember(data, _OUTSIDE)
         return True
 
     def edit(self, digest: str, changes: Sequence[Edit]) -> None:
@@ -132,14 +136,15 @@ class Document:
         if self._reading.graph is None:
             expected = "a file that can be read"
             raise InputError(Problem(self.path, "it cannot be edited while it has errors", expected, "correct it"))
-        text, titles, read = self._text, list[str](), self._reading
+        data, text, titles, read = self._data, self._text, list[str](), self._reading
         for edit in changes:
             assert read.graph is not None
-            edit = named(read.graph, edit, self._language.taken(text) if isinstance(self._language, Python) else ())
+            edit = named(read.graph, edit, self._language.taken(text))
             is_new = isinstance(edit, edits.AddNode)
             result = read.graph if is_new else _intended(read.graph, edit)  # which refuses what is impossible
             text = applied(text, self._language.patches(text, edit, read.graph, self._file))
-            before, read = read.graph, self._read(text)
+            data = file_text.encode(text, data, self._file)
+            before, read = read.graph, self._read(data)
             if read.graph is None:
                 raise Refused(read.findings, [])
             # Only the reader knows the ports of a new component, and the name of a variant.
@@ -152,7 +157,7 @@ class Document:
             titles.append(title_of(edit))
         if titles:
             title = titles[0] if len(titles) == 1 else f"{titles[0]} and {len(titles) - 1} more"
-            self._write(file_text.encode(text, self._data, self._file), read, title)
+            self._write(data, read, title)
 
     def write(self, digest: str, text: str) -> None:
         """Write a text that the user typed, whatever it means. Raise as `edit` does."""
@@ -161,17 +166,17 @@ class Document:
             text = text.replace("\n", "\r\n")
         data = file_text.encode(text, self._data, self._file)
         if data != self._data:
-            self._write(data, self._read(text), _TYPING)
+            self._write(data, self._read(data), _TYPING)
 
     def undo(self, digest: str) -> None:
         """Undo the last change. Raise as `edit` does."""
         self._require(digest)
-        self._step(self._undo, self._redo, "undo")
+        self._step(-1, "undo")
 
     def redo(self, digest: str) -> None:
         """Make the last change again that was undone. Raise as `edit` does."""
         self._require(digest)
-        self._step(self._redo, self._undo, "redo")
+        self._step(1, "redo")
 
     def export(self, form: str) -> str:
         """Return the pipeline as text: as python, yaml, request, plan (what would run) or submit (a command).
@@ -184,17 +189,16 @@ class Document:
         if self.refresh() or digest != self.digest:
             raise Conflict("the file was changed meanwhile")
 
-    def _read(self, text: str) -> Reading:
-        data = file_text.encode(text, self._data, self._file)
+    def _read(self, data: bytes) -> Reading:
         reading = self._reader.read(self._file, data, self.folder)
         if reading.graph is None:
             return reading
-        return replace(reading, graph=placed(reading.graph, self._language.outline(text)))
+        outline = self._language.outline(file_text.decode(data, self._file))
+        return replace(reading, graph=placed(reading.graph, outline))
 
     def _write(self, data: bytes, reading: Reading, title: str) -> None:
-        before = self._data
         self._replace(data, reading)
-        self._remember(title, before)
+        self._remember(data, title)
 
     def _replace(self, data: bytes, reading: Reading) -> None:
         if self._file.read_bytes() != self._data:
@@ -207,26 +211,24 @@ class Document:
         """Take a content over, with what was read of it."""
         text = file_text.decode(data, self._file)
         self._changed = changed_lines(self._text, text) if self._data else []
-        self._data, self._text = data, text
-        self._reading = reading if reading is not None else self._read(text)
+        self._text = text
+        self._reading = reading if reading is not None else self._read(data)
         self._graph = self._reading.graph or self._graph
         self._reading = replace(self._reading, findings=[located(each, self._graph) for each in self._reading.findings])
 
-    def _remember(self, title: str, before: bytes) -> None:
-        now, last = time.monotonic(), self._undo[-1] if self._undo else None
-        self._redo.clear()
-        if last is not None and last.title == title == _TYPING and now - last.time < 2:
-            self._undo[-1] = replace(last, time=now)
-            return
-        self._undo = [*self._undo[-MOST_UNDO + 1 :], _Change(title, before, now)]
+    def _remember(self, data: bytes, title: str) -> None:
+        now, last = time.monotonic(), self._versions[self._now]
+        goes_on = last.title == title == _TYPING and now - last.time < 2
+        kept = self._versions[: self._now + (not goes_on)]
+        self._versions = [*kept[-MOST_UNDO:], _Version(data, title, now)]
+        self._now = len(self._versions) - 1
 
-    def _step(self, source: list[_Change], target: list[_Change], name: str) -> None:
-        if not source:
+    def _step(self, step: int, name: str) -> None:
+        if not 0 <= self._now + step < len(self._versions):
             raise InputError(Problem(self.path, f"there is nothing to {name}", "a change"))
-        change, before = source[-1], self._data
-        self._replace(change.data, self._read(file_text.decode(change.data, self._file)))
-        source.pop()
-        target.append(_Change(change.title, before))
+        data = self._versions[self._now + step].data
+        self._replace(data, self._read(data))
+        self._now += step
 
 
 def language_of(file: Path) -> Language:
@@ -239,22 +241,10 @@ def language_of(file: Path) -> Language:
 
 
 def title_of(edit: Edit) -> str:
-    """Return an edit in words: ``add train``."""
-    verb, _, noun = operation(type(edit)).partition("_")
-    match edit:
-        case edits.SetInput() | edits.ResetInput():
-            return f"{verb} {edit.node}.{edit.input}"
-        case edits.AddNode():
-            return f"{verb} {edit.name}"
-        case edits.RenameNode(node, name) | edits.DuplicateNode(node, name):
-            return f"{verb} {node} as {name}"
-        case edits.DeleteNode(node):
-            return f"{verb} {node}"
-        case edits.SetLayout(node) | edits.SetDistribution(node) | edits.SetCompute(node):
-            return f"{verb} the {noun} of {node or 'the pipeline'}"
-        case edits.WrapNodes(_, name):
-            return f"wrap steps in {name}"
-    return f"{verb} {noun} {edit.name}"
+    """Return an edit in words: ``set input train.epochs``, ``rename node train as fit``."""
+    node, port, name = (getattr(edit, each, "") for each in ("node", "input", "name"))
+    place = ".".join(filter(None, (node, port)))
+    return f"{operation(type(edit)).replace('_', ' ')} {' as '.join(filter(None, (place, name)))}".rstrip()
 
 
 def changed_lines(before: str, after: str) -> list[int]:
@@ -269,37 +259,25 @@ def changed_lines(before: str, after: str) -> list[int]:
 
 def _with_copies(graph: Graph, edit: Edit) -> list[Edit]:
     """Return an edit once for each step whose nested pipeline is the one that the text of the edit is in."""
-    if isinstance(edit, edits.WrapNodes):
-        around = edit.nodes[0].rpartition(".")[0] if edit.nodes else ""
-        names = [path.rpartition(".")[2] for path in edit.nodes]
-        inner = _copies(graph, around) if around else []
-        return [replace(edit, nodes=tuple(f"{other}.{name}" for name in names)) for other in inner] or [edit]
-    field = "graph" if hasattr(edit, "graph") else "node"
-    path: str = getattr(edit, field, "")
-    around = path if field == "graph" else path.rpartition(".")[0]
-    if not around:
+    field = next(name for name in ("graph", "node", "nodes") if hasattr(edit, name))
+    value = getattr(edit, field)
+    paths = value if isinstance(value, tuple) else (value,)
+    around = paths[0] if field == "graph" else "".join(paths[:1]).rpartition(".")[0]
+    lines = dict(_lines(graph))
+    if around not in lines:
         return [edit]
-    others: list[dict[str, Any]] = [{field: f"{other}{path[len(around) :]}"} for other in _copies(graph, around)]
-    return [replace(edit, **other) for other in others]
+    others = [other for other in lines if lines[other] == lines[around]]
+    moved = [tuple(f"{other}{path[len(around) :]}" for path in paths) for other in others]
+    changes: list[dict[str, Any]] = [{field: each if field == "nodes" else each[0]} for each in moved]
+    return [replace(edit, **each) for each in changes]
 
 
-def _copies(graph: Graph, around: str) -> list[str]:
-    """Return the paths of the nodes whose graph has the lines of the graph at a path."""
-
-    def lines(inner: Graph) -> list[tuple[str, int]]:
-        return [(node.name, node.first) for node in inner.nodes]
-
-    found: list[tuple[str, Graph]] = []
-
-    def visit(inner: Graph) -> None:
-        for node in inner.nodes:
-            if node.graph is not None:
-                found.append((node.path, node.graph))
-                visit(node.graph)
-
-    visit(graph)
-    own = dict(found).get(around)
-    return [around] if own is None else [path for path, inner in found if lines(inner) == lines(own)]
+def _lines(graph: Graph) -> Iterator[tuple[str, list[tuple[str, int]]]]:
+    """Yield the path of each nested pipeline, with the names and the lines of its nodes."""
+    for node in graph.nodes:
+        if node.graph is not None:
+            yield node.path, [(each.name, each.first) for each in node.graph.nodes]
+            yield from _lines(node.graph)
 
 
 def _intended(graph: Graph, edit: Edit, read: Graph | None = None) -> Graph:

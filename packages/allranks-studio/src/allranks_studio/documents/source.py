@@ -1,6 +1,6 @@
 """What the designer needs of a language: where things are in the text, and the patches of an edit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -40,6 +40,9 @@ class Outline:
 
 class Language(Protocol):
     """Python or YAML."""
+
+    def taken(self, text: str) -> Collection[str]:
+        """Return the names that a new node cannot have, besides those of nodes and inputs."""
 
     def outline(self, text: str) -> Outline:
         """Return the places in a text. Raise InputError, with the line, if it cannot be parsed."""
