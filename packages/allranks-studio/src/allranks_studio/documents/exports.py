@@ -12,19 +12,10 @@ from typing import Any
 import yaml
 
 from allranks.azure import dsl
-from allranks.azure.changes import set_compute
-from allranks.azure.dry_run import NO_COMPUTE, body_of
-from allranks.azure.workspace import WorkspaceOptions, with_placeholders
-from allranks.cli.views.plan import print_dry_run
+from allranks.cli.main import app
 from allranks.errors import InputError, Problem
-from allranks.history import registered
-from allranks.local.options import Options
-from allranks.plan.graph import Plan
-from allranks.plan.reader import lookup_of, opened
-from allranks.plan.secrets import shown
+from allranks.plan.reader import opened
 from allranks.sdk import internals
-from allranks.sdk.uploads import Upload, uploads_of
-from allranks.workspace import Workspace
 
 
 def exported(target: str, file: Path, form: str) -> str:
@@ -86,21 +77,17 @@ def _yaml(target: str, file: Path) -> str:
 
 
 def _request(target: str, _: Path) -> str:
-    with opened(target, {}, client=True) as job:
-        if job.request().without_compute:
-            set_compute(job.job, NO_COMPUTE)
-        return json.dumps(shown(body_of(job.job, with_placeholders(WorkspaceOptions()))), indent=2)
+    return _printed("submit", target, "--dry-run")
 
 
 def _plan(target: str, _: Path) -> str:
-    workspace = Workspace.at(None)
+    return _printed("run", target, "--dry-run")
 
-    def read(snapshots: Path) -> tuple[Plan, list[Upload]]:
-        with opened(target, {}, lookup_of(target, {}, registered.of(workspace))) as job:
-            return job.plan(snapshots), uploads_of(job.request())
 
+def _printed(*command: str) -> str:
+    """Return what a command of `allranks` prints."""
     with contextlib.redirect_stdout(io.StringIO()) as text:
-        print_dry_run(read, workspace, Options(), as_json=False)
+        app(list(command), standalone_mode=False)
     return text.getvalue()
 
 
