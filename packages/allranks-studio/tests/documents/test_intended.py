@@ -172,7 +172,6 @@ def test_differences_are_told_in_lines() -> None:
         "input rate of train: 1.0, not input lr",
         "layout of train: pytorch 2 x 2, not pytorch 1 x 2",
         "output best of tune: it would be missing",
-        "output best of tune: it would be missing",
         "step get: it would appear",
         "step prepare: it would be missing",
         "step try_it of tune: it would be missing",

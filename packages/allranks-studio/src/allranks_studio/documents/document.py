@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from allranks_studio.documents.patches import applied
 from allranks_studio.documents.placing import placed
 from allranks_studio.documents.python import Python
 from allranks_studio.documents.reading import Reader, Reading
-from allranks_studio.documents.rewiring import changed_node, node_at
+from allranks_studio.documents.rewiring import node_at, with_node
 from allranks_studio.documents.source import Language
 from allranks_studio.documents.yaml import Yaml
 
@@ -297,8 +296,8 @@ def _followed(graph: Graph, edit: Edit, read: Graph) -> Graph:
     if isinstance(edit, edits.SetDistribution):
         for each in _with_copies(graph, edit):
             assert isinstance(each, edits.SetDistribution)
-            variant = partial(replace, component=node_at(read, each.node).component)
-            graph = changed_node(graph, each.node, variant)
+            variant = node_at(read, each.node).component
+            graph = with_node(graph, each.node, replace(node_at(graph, each.node), component=variant))
     loops = {node.path: node for node in read.nodes if node.kind == "parallel_for"}
     nodes = (replace(n, outputs=loops[n.path].outputs) if n.path in loops else n for n in graph.nodes)
     return replace(graph, nodes=tuple(nodes))

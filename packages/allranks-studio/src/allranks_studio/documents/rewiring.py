@@ -1,13 +1,17 @@
 """Find and change parts of the graph of a document, at any depth. Each function returns a new graph."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
+from types import MappingProxyType
+from typing import TypeVar
 
 from allranks.errors import InputError, Problem, did_you_mean
-from allranks_studio.documents.canvas import Graph, InputPort, Layout, Node
+from allranks_studio.documents.canvas import Graph, Node, Port
 from allranks_studio.documents.edits import Expression, FromOutput, Value
+
+_PortT = TypeVar("_PortT", bound=Port)
 
 
 def refused(where: str, found: str, expected: str = "", fix: str = "") -> InputError:
@@ -35,18 +39,71 @@ def graph_at(graph: Graph, path: str) -> Graph:
     return inner
 
 
-def changed_graph(graph: Graph, path: str, change: Callable[[Graph], Graph]) -> Graph:
-    """Return the whole graph with the graph at a path changed."""
+def with_graph(graph: Graph, path: str, inner: Graph) -> Graph:
+    """Return the whole graph with another graph at a path.
+
+    The step of a nested pipeline follows the inputs and outputs of its graph.
+    """
     if not path:
-        return change(graph)
-    return changed_node(graph, path, lambda node: replace(node, graph=change(graph_at(graph, path))))
+        return inner
+    node, old = node_at(graph, path), graph_at(graph, path)
+    inputs = {port.name: port for port in inner.inputs}
+    outputs = {output.name: Port(output.name, output.type) for output in inner.outputs}
+    node = replace(
+        node,
+        graph=inner,
+        inputs=_followed(node.inputs, {port.name for port in old.inputs}, inputs),
+        outputs=_followed(node.outputs, {output.name for output in old.outputs}, outputs),
+    )
+    return with_node(graph, path, node)
 
 
-def changed_node(graph: Graph, path: str, change: Callable[[Node], Node]) -> Graph:
-    """Return the whole graph with the node at a path changed."""
+def _followed(ports: tuple[_PortT, ...], before: Collection[str], after: Mapping[str, _PortT]) -> tuple[_PortT, ...]:
+    kept = (port for port in ports if port.name in after or port.name not in before)
+    return (*kept, *(port for name, port in after.items() if name not in before))
+
+
+def with_node(graph: Graph, path: str, node: Node) -> Graph:
+    """Return the whole graph with another node at a path. What uses an output that it lacks is disconnected."""
     old, around = node_at(graph, path), path.rpartition(".")[0]
-    return changed_graph(
-        graph, around, lambda inner: replace(inner, nodes=tuple(change(n) if n is old else n for n in inner.nodes))
+    inner = graph_at(graph, around)
+    inner = replace(inner, nodes=tuple(node if each is old else each for each in inner.nodes))
+    names = {port.name for port in node.outputs}
+    gone: dict[Value, None] = {FromOutput(old.name, port.name): None for port in old.outputs if port.name not in names}
+    return with_graph(graph, around, rewired(inner, gone) if gone else inner)
+
+
+def rewired(
+    graph: Graph, changes: Mapping[Value, Value | None], names: Mapping[str, str | None] = MappingProxyType({})
+) -> Graph:
+    """Return a graph with other values. Those of nested graphs stay.
+
+    changes: new values by the old ones. None unsets an input, and removes an output
+    names:   new names of nodes that are waited for, and whose outputs are used, by the old ones. None disconnects
+    """
+
+    def changed(value: Value) -> Value | None:
+        if value in changes:
+            return changes[value]
+        if not isinstance(value, FromOutput) or value.node not in names:
+            return value
+        name = names[value.node]
+        return replace(value, node=name) if name is not None else None
+
+    def node_of(node: Node) -> Node:
+        inputs = (port if port.value is None else replace(port, value=changed(port.value)) for port in node.inputs)
+        after = dict.fromkeys(names.get(name, name) for name in node.after)
+        layout = node.layout
+        if layout is not None:
+            instances, processes = changed(layout.instances), changed(layout.processes)
+            layout = replace(layout, instances=instances or layout.instances, processes=processes or layout.processes)
+        return replace(node, inputs=tuple(inputs), after=tuple(name for name in after if name), layout=layout)
+
+    outputs = ((output, changed(output.value)) for output in graph.outputs)
+    return replace(
+        graph,
+        nodes=tuple(map(node_of, graph.nodes)),
+        outputs=tuple(replace(output, value=value) for output, value in outputs if value is not None),
     )
 
 
@@ -58,52 +115,11 @@ def values(graph: Graph) -> Iterator[tuple[str, Value]]:
 
 
 def node_values(node: Node) -> Iterator[tuple[str, Value]]:
+    """Yield the values of a node, each with the place for messages."""
     yield from ((f"step {node.path}, input {p.name}", p.value) for p in node.inputs if p.value is not None)
     if node.layout is not None:
         yield f"step {node.path}, instances", node.layout.instances
         yield f"step {node.path}, processes", node.layout.processes
-
-
-def with_values(node: Node, change: Callable[[Value], Value | None]) -> Node:
-    """Return the node with its values changed. None unsets an input."""
-
-    def input_of(port: InputPort) -> InputPort:
-        return port if port.value is None else replace(port, value=change(port.value))
-
-    layout: Layout | None = node.layout
-    if layout is not None:
-        instances, processes = change(layout.instances), change(layout.processes)
-        layout = replace(layout, instances=instances or layout.instances, processes=processes or layout.processes)
-    return replace(node, inputs=tuple(map(input_of, node.inputs)), layout=layout)
-
-
-def disconnected(graph: Graph, path: str, is_gone: Callable[[Value], bool]) -> Graph:
-    """Unset the inputs of the graph at a path that have a value, and remove its outputs that have it.
-
-    Removed outputs of a nested graph are disconnected in the graphs around it.
-    """
-    inner = graph_at(graph, path)
-    nodes = tuple(with_values(node, lambda value: None if is_gone(value) else value) for node in inner.nodes)
-    graph = changed_graph(graph, path, lambda inner: replace(inner, nodes=nodes))
-    return without_outputs(graph, path, [output.name for output in inner.outputs if is_gone(output.value)])
-
-
-def without_outputs(graph: Graph, path: str, names: Collection[str]) -> Graph:
-    """Remove outputs of the graph at a path, and disconnect what uses them in the graphs around it."""
-
-    def changed(inner: Graph) -> Graph:
-        return replace(inner, outputs=tuple(output for output in inner.outputs if output.name not in names))
-
-    graph = changed_graph(graph, path, changed)
-    if not path or not names:
-        return graph
-    around, _, name = path.rpartition(".")
-    graph = changed_node(
-        graph, path, lambda node: replace(node, outputs=tuple(p for p in node.outputs if p.name not in names))
-    )
-    return disconnected(
-        graph, around, lambda value: isinstance(value, FromOutput) and value.node == name and value.port in names
-    )
 
 
 def refuse_mentions(graph: Graph, name: str, change: str) -> None:

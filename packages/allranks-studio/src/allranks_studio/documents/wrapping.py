@@ -8,10 +8,10 @@ from allranks_studio.documents.edits import Expression, FromInput, FromOutput, V
 from allranks_studio.documents.rewiring import (
     node_values,
     refuse_cycle,
+    refuse_mentions,
     refused,
-    values,
+    rewired,
     with_paths,
-    with_values,
 )
 
 
@@ -45,9 +45,8 @@ def wrapping(graph: Graph, names: Collection[str]) -> Wrapping:
     outside = [value for node in graph.nodes if node.name not in moved for _, value in node_values(node)]
     outside += [output.value for output in graph.outputs]
     used = dict.fromkeys(value for value in outside if isinstance(value, FromOutput) and value.node in moved)
-    for where, value in values(graph):
-        if isinstance(value, Expression) and any(name in value.text for name in moved):
-            raise refused(where, f"{value.text} names a step that would be moved", "", "edit the code first")
+    for name in moved:
+        refuse_mentions(graph, name, "moved")
     inputs: dict[str, FromInput | FromOutput] = {}
     for value in inside:
         assert isinstance(value, (FromInput, FromOutput))
@@ -68,21 +67,13 @@ def wrapped(graph: Graph, names: Collection[str], name: str, around: str) -> Gra
     """Return the graph with nodes in a nested pipeline. around: the graph's path"""
     interface = wrapping(graph, names)
     moved = [node for node in graph.nodes if node.name in interface.nodes]
-    inner_names: Mapping[Value, str] = {value: name for name, value in interface.inputs.items()}
-    outer_names: Mapping[Value, str] = {value: name for name, value in interface.outputs.items()}
-
-    def inner_value(value: Value) -> Value:
-        return FromInput(inner_names[value]) if value in inner_names else value
-
-    def outer_value(value: Value) -> Value:
-        return FromOutput(name, outer_names[value]) if value in outer_names else value
-
-    inner_nodes = tuple(
-        replace(with_values(node, inner_value), after=tuple(each for each in node.after if each in interface.nodes))
-        for node in moved
-    )
+    others = {node.name: None for node in graph.nodes if node.name not in interface.nodes}
+    inner_values: Mapping[Value, Value] = {value: FromInput(port) for port, value in interface.inputs.items()}
+    outer_values: Mapping[Value, Value] = {value: FromOutput(name, port) for port, value in interface.outputs.items()}
+    inner = rewired(Graph(nodes=tuple(moved)), inner_values, others)
+    outer = rewired(graph, outer_values, dict.fromkeys(interface.nodes, name))
     types = {(node.name, port.name): port.type for node in graph.nodes for port in node.outputs}
-    ports = [_input(graph, inner_nodes, port, value, types) for port, value in interface.inputs.items()]
+    inputs = tuple(_input(graph, inner, port, value, types) for port, value in interface.inputs.items())
     outputs = tuple(
         OutputPort(port, types.get((value.node, value.port), ""), value) for port, value in interface.outputs.items()
     )
@@ -91,27 +82,21 @@ def wrapped(graph: Graph, names: Collection[str], name: str, around: str) -> Gra
         name=name,
         kind="pipeline",
         component=name,
-        inputs=tuple(replace(port, value=interface.inputs[port.name]) for port in ports),
+        inputs=tuple(replace(port, value=interface.inputs[port.name]) for port in inputs),
         outputs=tuple(Port(output.name, output.type) for output in outputs),
-        graph=Graph(tuple(ports), outputs, inner_nodes),
-        after=tuple(dict.fromkeys(each for node in moved for each in node.after if each not in interface.nodes)),
+        graph=replace(inner, inputs=inputs, outputs=outputs),
+        after=tuple(dict.fromkeys(each for node in moved for each in node.after if each in others)),
     )
-    nodes: list[Node] = []
-    for node in graph.nodes:
-        if node.name not in interface.nodes:
-            after = (name if each in interface.nodes else each for each in node.after)
-            nodes.append(replace(with_values(node, outer_value), after=tuple(dict.fromkeys(after))))
-        elif node is moved[0]:
-            nodes.append(with_paths(nested, around))
-    others = tuple(replace(output, value=outer_value(output.value)) for output in graph.outputs)
-    result = replace(graph, nodes=tuple(nodes), outputs=others)
+    nested = with_paths(nested, around)
+    nodes = [nested if node.name == moved[0].name else node for node in outer.nodes]
+    result = replace(outer, nodes=tuple(node for node in nodes if node is nested or node.name in others))
     refuse_cycle(result, f"step {name}")
     return result
 
 
 def _input(
     graph: Graph,
-    nodes: Collection[Node],
+    inner: Graph,
     name: str,
     value: FromInput | FromOutput,
     types: Mapping[tuple[str, str], str],
@@ -121,7 +106,6 @@ def _input(
         return InputPort(name, types.get((value.node, value.port), "uri_folder"))
     source = next((port for port in graph.inputs if port.name == value.name), None)
     if source is not None:
-        optional = source.optional
-        return InputPort(name, source.type, optional)
-    used = next((port.type for node in nodes for port in node.inputs if port.value == FromInput(name)), "integer")
+        return InputPort(name, source.type, source.optional)
+    used = next((port.type for node in inner.nodes for port in node.inputs if port.value == FromInput(name)), "integer")
     return InputPort(name, used)
