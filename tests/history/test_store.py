@@ -148,16 +148,13 @@ def test_an_even_part_of_long_curves_is_read(store: Store, others: int) -> None:
         assert len(steps) > 100
 
 
-def test_the_last_values_are_read_from_where_they_were_read_before(store: Store) -> None:
+def test_the_last_values_of_a_run(store: Store) -> None:
     store.add_run(_record(), "{}")
-    store.add_points(
-        "aaaa1111", "a", [("loss", Point(0, 2.0, 0.0)), ("loss", Point(1, 1.0, 0.0)), ("lr", Point(0, 3.0, 0.0))]
-    )
-    values, row = store.last_values("aaaa1111", "a")
-    assert values == {"loss": 1.0, "lr": 3.0}
-    assert store.last_values("aaaa1111", "a", row) == ({}, row)
+    points = [("loss", Point(0, 2.0, 0.0)), ("lr", Point(0, 3.0, 0.0)), ("loss", Point(1, 1.0, 0.0))]
+    store.add_points("aaaa1111", "a", points)
+    assert store.last_values("aaaa1111") == {"a": {"loss": 1.0, "lr": 3.0}}
     store.add_points("aaaa1111", "a", [("loss", Point(2, math.nan, 0.0))])
-    assert store.last_values("aaaa1111", "a", row)[0] == {"loss": None}
+    assert store.last_values("aaaa1111") == {"a": {"loss": None, "lr": 3.0}}
 
 
 def test_a_run_is_found_by_the_beginning_of_its_id(store: Store) -> None:

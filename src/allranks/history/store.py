@@ -200,16 +200,13 @@ class Store(Database):
         query = f"{columns} {where} AND (rowid * 40503 >> 6) % ? = 0 ORDER BY rowid"
         return self.connection.execute(query, (run, step, total // most + 1)).fetchall()
 
-    def last_values(self, run: str, step: str, after: int = 0) -> tuple[dict[str, float | None], int]:
-        """Return the last value of each metric of a step, None for NaN, and the number of the last row.
-
-        after: such a number, to read only what was added since
-        """
-        query = "SELECT metric, value, rowid FROM point WHERE run = ? AND node = ? AND rowid > ? ORDER BY rowid"
-        values, row = {}, after
-        for metric, value, row in self.connection.execute(query, (run, step, after)):  # noqa: B007  # row is returned
-            values[metric] = value
-        return values, row
+    def last_values(self, run: str) -> dict[str, dict[str, float | None]]:
+        """Return the last value of each metric, None for NaN, by step and metric."""
+        query = "SELECT node, metric, value, max(rowid) FROM point WHERE run = ? GROUP BY node, metric"
+        found: dict[str, dict[str, float | None]] = {}
+        for step, metric, value, _ in self.connection.execute(query, (run,)):
+            found.setdefault(step, {})[metric] = value
+        return found
 
     def load_usage(self, run: RunRecord) -> None:
         """Load the samples of resource usage into a run's record. Raise DatabaseError if one cannot be read."""
@@ -241,11 +238,6 @@ class Store(Database):
                 unreadable(found[0], str(error))
             else:
                 yield record
-
-    def run_texts(self) -> Iterator[tuple[str, str]]:
-        """Yield the id and the record of each run as JSON, without steps, the last created first."""
-        for identity, text in self.connection.execute("SELECT id, record FROM run ORDER BY rowid DESC"):
-            yield identity, self._absolute(text)
 
     def has(self, run: str) -> bool:
         return self.connection.execute("SELECT 1 FROM run WHERE id = ?", (run,)).fetchone() is not None

@@ -45,6 +45,12 @@ class Client:
         studio: Studio = self.app.state.studio
         return studio
 
+    def announce(self, event: Mapping[str, Any]) -> None:
+        """Add an event to the streams that are open."""
+        hub = self.studio.hub
+        assert hub.watching is not None
+        hub.watching.get_loop().call_soon_threadsafe(hub.events.add, [event])
+
     @property
     def origin(self) -> str:
         return f"http://127.0.0.1:{self.session.port}"

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -20,6 +22,10 @@ from allranks_studio.server.folders import Folder
 if TYPE_CHECKING:
     from allranks_studio.server.app import Studio
 
+LARGEST_BODY = 4 << 20
+"""Maximum bytes of the body of a request."""
+
+_LOG = logging.getLogger(__name__)
 _STATUS = {"unknown-run": 404, "damaged-workspace": 500, "workspace-access": 403, "disk-full": 507}
 """The status of HTTP for the codes of problems; 400 for others."""
 
@@ -32,12 +38,11 @@ _DISK = {
 _FIXES = {507: "free some space", 403: "the folder can only be read: change its permissions"}
 
 
-class Answer(Exception):
-    """An answer that is not 200. value: plain data"""
+class Refusal(Exception):
+    """An answer that is not 200. status: of HTTP; values: its other values"""
 
-    def __init__(self, status: int, value: Any) -> None:
-        self.status = status
-        self.value = value
+    def __init__(self, status: int, message: str, fix: str = "", **values: Any) -> None:
+        self.status, self.value = status, {"message": message, "fix": fix, **values}
 
 
 @dataclass(frozen=True)
@@ -64,12 +69,10 @@ class Call:
 
     def whole(self, name: str, default: int, low: int, high: int) -> int:
         """Return a whole number within limits. Raise InputError if it is not one."""
-        value = self.values.get(name, default)
+        text = str(self.values.get(name, default))
         try:
-            if isinstance(value, bool) or (isinstance(value, str) and len(value) > 20):
-                raise ValueError
-            return min(max(int(value), low), high)
-        except (ValueError, TypeError):
+            return min(max(int(text if len(text) <= 20 else ""), low), high)
+        except ValueError:
             raise self._wrong(name, "a whole number") from None
 
     def texts(self, name: str, most: int) -> list[str]:
@@ -97,34 +100,35 @@ def route(path: str, function: str, *, changes: bool = False) -> Route:
     changes:  whether the route answers POST instead of GET
     """
 
+    def call(studio: "Studio", values: Mapping[str, Any]) -> Response:
+        module, _, name = function.rpartition(".")
+        value = getattr(import_module(f"{__package__}.{module}"), name)(Call(studio, values))
+        return value if isinstance(value, Response) else data(value)
+
     async def answer(request: Request) -> Response:
-        try:
-            values = {**request.query_params, **request.path_params}
-            if changes:
-                values = json.loads(await request.body() or b"null")
-                if not isinstance(values, dict):
-                    raise InputError(Problem("the body", "it is not an object", "a JSON object"))
-            value = await run_in_threadpool(_answer, function, Call(request.app.state.studio, values))
-            return value if isinstance(value, Response) else data(value)
-        except Answer as found:
-            return data(found.value, found.status)
-        except json.JSONDecodeError as error:
-            return data({"message": f"the body is not JSON: {error.msg}", "fix": ""}, 400)
-        except RecursionError:
-            return data({"message": "the body is nested too deeply", "fix": ""}, 400)
-        except InputError as error:
-            return data(*_of_input(error))
-        except OSError as error:
-            status = _DISK.get(error.errno or 0, 500)
-            where = f"{error.filename}: " if error.filename else ""
-            return data({"message": f"{where}{error.strerror or error}", "fix": _FIXES.get(status, "")}, status)
+        values = await _body(request) if changes else request.query_params
+        return await run_in_threadpool(call, request.app.state.studio, {**values, **request.path_params})
 
     return Route(path, answer, methods=["POST" if changes else "GET"])
 
 
-def _answer(function: str, call: Call) -> Any:
-    module, _, name = function.rpartition(".")
-    return getattr(import_module(f"{__package__}.{module}"), name)(call)
+async def _body(request: Request) -> dict[str, Any]:
+    """Return the object that is the body of a request. Raise Refusal if it is too large or something else."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise Refusal(415, "the body is not of type application/json")
+    body, size = bytearray(), 0
+    async for part in request.stream():
+        size += len(part)
+        body += part if size <= LARGEST_BODY else b""  # the rest is read, since a browser first sends all of it
+    if size > LARGEST_BODY:
+        raise Refusal(413, f"the request has more than {LARGEST_BODY >> 20} MB")
+    try:
+        values = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise Refusal(400, f"the body is not JSON: {error}") from None
+    if not isinstance(values, dict):
+        raise Refusal(400, "the body is not an object")
+    return values
 
 
 def data(value: Any, status: int = 200) -> Response:
@@ -139,8 +143,23 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _of_input(error: InputError) -> tuple[dict[str, str], int]:
-    problems = [Problem(each.where, each.found, each.expected) for each in error.problems]
-    fix = "; ".join(dict.fromkeys(each.fix for each in error.problems if each.fix))
-    code = next((each.code for each in error.problems if each.code), "")
-    return {"message": redact("\n".join(map(str, problems))), "fix": redact(fix)}, _STATUS.get(code, 400)
+def answer_of(error: Exception) -> Response:
+    """Return the answer of a request that has raised an error."""
+    match error:
+        case Refusal():
+            return data(error.value, error.status)
+        case InputError(problems=problems):
+            message = "\n".join(str(Problem(each.where, each.found, each.expected)) for each in problems)
+            fix = "; ".join(dict.fromkeys(each.fix for each in problems if each.fix))
+            status = next((_STATUS[each.code] for each in problems if each.code in _STATUS), 400)
+        case OSError():
+            status = _DISK.get(error.errno or 0, 500)
+            message = f"{error.filename}: " * bool(error.filename) + (error.strerror or str(error))
+            fix = _FIXES.get(status, "")
+        case HTTPException():
+            status, message, fix = error.status_code, error.detail, ""
+        case _:
+            _LOG.error("the studio could not answer", exc_info=error)
+            status, message = 500, f"an error of the studio: {type(error).__name__}"
+            fix = "report it; the terminal shows the details"
+    return data({"message": redact(message), "fix": redact(fix)}, status)

@@ -1,6 +1,5 @@
 """The server: its routes, and its start on a free port of this machine."""
 
-import asyncio
 import contextlib
 import secrets
 import socket
@@ -15,17 +14,15 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 
 from allranks.errors import InputError, Problem
 from allranks_studio.server.access import Access, Session, policy
-from allranks_studio.server.answers import route
+from allranks_studio.server.answers import answer_of, route
 from allranks_studio.server.events import Event
 from allranks_studio.server.folders import Folder
 from allranks_studio.server.hub import Hub
-from allranks_studio.server.last_values import LastValues
-from allranks_studio.server.runs import RunTable
 from allranks_studio.server.store_watch import StoreWatch
 
 if TYPE_CHECKING:
@@ -45,11 +42,8 @@ class Studio:
     def __init__(self, folders: Mapping[str, Folder]) -> None:
         self.folders = folders
         self.hub = Hub(lambda: [self._look, *(StoreWatch(folder).look for folder in folders.values())])
-        self._last_values = {name: LastValues() for name in folders}
-        self._tables = {name: RunTable() for name in folders}
         self._documents: OpenDocuments | None = None
         self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def documents(self) -> "OpenDocuments":
@@ -63,22 +57,9 @@ class Studio:
     def _look(self) -> list[Event]:
         return self._documents.look() if self._documents else []
 
-    def last_values(self, folder: Folder) -> LastValues:
-        return self._last_values[folder.id]
-
-    def table(self, folder: Folder) -> RunTable:
-        return self._tables[folder.id]
-
-    def announce(self, event: Event) -> None:
-        """Add an event, from any thread."""
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self.hub.add, event)
-
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        self._loop = asyncio.get_running_loop()
         yield
-        await self.hub.close()
         if self._documents:
             self._documents.close()
 
@@ -99,24 +80,18 @@ def make_app(folders: Mapping[str, Folder], session: Session) -> Starlette:
             route("/api/log/search", "logs.search"),
             route("/api/compare", "compare.compare"),
             route("/api/schedules", "schedules.schedules"),
-            route("/api/runs/start", "actions.start", changes=True),
             route("/api/runs/cancel", "actions.cancel", changes=True),
-            route("/api/runs/resume", "actions.resume", changes=True),
-            route("/api/runs/rerun", "actions.rerun", changes=True),
+            route("/api/runs/{action}", "actions.begin", changes=True),
             route("/api/document", "documents.document"),
-            route("/api/document/edit", "documents.edit", changes=True),
-            route("/api/document/text", "documents.text", changes=True),
-            route("/api/document/undo", "documents.undo", changes=True),
-            route("/api/document/redo", "documents.redo", changes=True),
-            route("/api/document/positions", "documents.move", changes=True),
-            route("/api/document/new", "documents.new", changes=True),
             route("/api/document/export", "documents.export"),
+            route("/api/document/new", "documents.new", changes=True),
+            route("/api/document/positions", "documents.move", changes=True),
+            route("/api/document/{change}", "documents.change", changes=True),
             route("/api/palette", "palette.palette"),
             route("/api/pipelines", "palette.pipelines"),
             Route("/api/events", studio.hub.stream),
-            Route("/api/{rest:path}", _no_route, methods=["GET", "POST"]),
             Route("/static/{path:path}", _file),
-            Route("/{rest:path}", _index),
+            Route("/{path:path}", _index),
         ],
         middleware=[
             Middleware(Access, session=session),
@@ -158,6 +133,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
+                http="h11",  # it refuses a request with two hosts
                 log_level="critical",
                 server_header=False,
                 proxy_headers=False,
@@ -167,12 +143,14 @@ class Server(uvicorn.Server):
         )
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await self._studio.hub.close()
+        self._studio.hub.close()
         await super().shutdown(sockets)
 
 
-async def _index(_: Request) -> Response:
+async def _index(request: Request) -> Response:
     """Answer every address of the front end with its page, whose nonce allows the styles of the code editor."""
+    if request.path_params["path"].startswith("api/"):
+        raise HTTPException(404, "there is no such address")
     file = STATIC / "index.html"
     if not file.is_file():
         return HTMLResponse(_NOT_BUILT, 503)
@@ -186,15 +164,10 @@ async def _file(request: Request) -> Response:
     path = request.path_params["path"]
     file = (STATIC / path).resolve() if "\0" not in path else STATIC
     if not file.is_relative_to(STATIC) or not file.is_file():
-        return JSONResponse({"message": "there is no such file", "fix": ""}, 404)
+        raise HTTPException(404, "there is no such file")
     cache = "public, max-age=31536000, immutable" if path.startswith("chunks/") else "no-cache"
     return FileResponse(file, headers={"cache-control": cache})
 
 
-async def _no_route(request: Request) -> Response:
-    return JSONResponse({"message": f"there is no {request.url.path[:100]}", "fix": ""}, 404)
-
-
 async def _refused(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return JSONResponse({"message": error.detail, "fix": ""}, error.status_code)
+    return answer_of(error)

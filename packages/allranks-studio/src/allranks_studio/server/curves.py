@@ -6,7 +6,6 @@ from typing import Any, TypeAlias
 
 from allranks.history import curves as history
 from allranks.history import stored
-from allranks.history.store import Store
 from allranks.history.usage import Sample
 from allranks_studio.server.answers import Call, finite
 
@@ -20,16 +19,14 @@ _BUDGET = 150_000
 
 def curves(call: Call) -> list[dict[str, Any]]:
     """Answer GET /api/curves."""
-    folder, runs = call.folder, call.texts("runs", MOST_RUNS)
+    runs, found = call.texts("runs", MOST_RUNS), list[dict[str, Any]]()
     width, metric, only = call.whole("width", 300, 8, 4000), call.text("metric", ""), call.text("step", "")
-    found: list[dict[str, Any]] = []
-    if folder.workspace.database.exists():
-        with Store(folder.workspace.database, reads=True) as store:
-            for run in runs:
-                steps = [only] if only else store.measured_steps(run)
-                for step in steps:
-                    points = store.part_of_curves(run, step, max(_BUDGET // len(runs) // len(steps), 256))
-                    found += _curves(run, step, points, metric, width)
+    with call.folder.store() as store:
+        for run in runs:
+            steps = [only] if only else store.measured_steps(run)
+            for step in steps:
+                points = store.part_of_curves(run, step, max(_BUDGET // len(runs) // len(steps), 256))
+                found += _curves(run, step, points, metric, width)
     return found
 
 

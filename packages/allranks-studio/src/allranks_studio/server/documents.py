@@ -1,9 +1,8 @@
 """The pipelines that are edited: their files are opened once, whatever number of pages shows them."""
 
 import contextlib
-import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from allranks_studio.documents.codec import edits_from
 from allranks_studio.documents.document import Conflict, Document, Refused
 from allranks_studio.documents.reading import Reader
 from allranks_studio.server import positions
-from allranks_studio.server.answers import Answer, Call
+from allranks_studio.server.answers import Call, Refusal
 from allranks_studio.server.events import Event
 from allranks_studio.server.folders import Folder
 
@@ -32,13 +31,13 @@ FORMS = ("python", "yaml", "request", "plan", "submit")
 
 
 class OpenDocuments:
-    """The open documents, by folder and path."""
+    """The open documents, by folder and path. Threads take turns, as they do for the reader."""
 
     def __init__(self) -> None:
         self.reader = Reader()
-        self._lock = threading.Lock()
-        self._marks: dict[tuple[str, str], tuple[int, int, int]] = {}
-        self._documents: dict[tuple[str, str], tuple[threading.RLock, list[Document]]] = {}
+        self._lock = threading.RLock()
+        self._documents: dict[tuple[str, str], Document] = {}
+        self._digests: dict[tuple[str, str], str] = {}
 
     def prepare(self) -> None:
         """Let the reader start, which takes seconds, before a document is opened."""
@@ -48,37 +47,27 @@ class OpenDocuments:
     def use(self, folder: Folder, path: str) -> Iterator[Document]:
         """Yield a document that no other thread uses meanwhile. Raise InputError or OSError if it cannot be opened."""
         folder.file(path)
+        place = folder.id, path
         with self._lock:
-            entry = self._documents.pop((folder.id, path), None) or (threading.RLock(), [])
-            self._documents[folder.id, path] = entry
+            found = self._documents.pop(place, None) or Document.open(folder.path, path, self.reader)
+            self._documents[place] = found
             while len(self._documents) > MOST:
                 del self._documents[next(iter(self._documents))]
-        with entry[0]:
-            if not entry[1]:
-                try:
-                    entry[1].append(Document.open(folder.path, path, self.reader))
-                except BaseException:
-                    with self._lock:
-                        self._documents.pop((folder.id, path), None)
-                    raise
-            yield entry[1][0]
+            yield found
 
     def look(self) -> list[Event]:
-        """Return the documents whose files other programs have changed since the last look."""
-        with self._lock:
-            entries = [(place, entry) for place, entry in self._documents.items() if entry[1]]
+        """Return the documents that have changed since the last look, by edits or by other programs."""
         found: list[Event] = []
-        for (folder, path), (lock, (document,)) in entries:
-            # A change that is being made refreshes the document itself. The next request reports a removed file.
-            if lock.acquire(blocking=False):
-                with contextlib.suppress(OSError, InputError), contextlib.ExitStack() as stack:
-                    stack.callback(lock.release)
-                    status = os.stat(document.folder / path)
-                    mark = status.st_mtime_ns, status.st_size, status.st_ino
-                    if self._marks.get((folder, path)) != mark and document.refresh():
-                        digest = document.digest
+        if self._lock.acquire(blocking=False):  # the next look sees a change that is being made
+            with contextlib.ExitStack() as stack:
+                stack.callback(self._lock.release)
+                for (folder, path), document in self._documents.items():
+                    with contextlib.suppress(OSError, InputError):  # the next request reports a removed file
+                        document.refresh()
+                    digest = document.digest
+                    if self._digests.setdefault((folder, path), digest) != digest:
+                        self._digests[folder, path] = digest
                         found.append({"kind": "document", "folder": folder, "path": path, "digest": digest})
-                    self._marks[folder, path] = mark
         return found
 
     def close(self) -> None:
@@ -99,41 +88,28 @@ def document(call: Call) -> dict[str, Any]:
         return _state(call.folder, found)
 
 
-def _change(call: Call, change: Callable[[Document, str], None]) -> dict[str, Any]:
-    """Return the document after a change. Raise Answer with Conflict or Refusal."""
+def change(call: Call) -> dict[str, Any]:
+    """Answer POST /api/document/edit, /text, /undo and /redo. Raise Refusal with api.ts's Conflict or Refusal."""
+    digest = call.text("digest")
     with call.studio.documents.use(call.folder, call.text("path")) as found:
         try:
-            change(found, call.text("digest"))
+            match call.text("change"):
+                case "edit":
+                    found.edit(digest, edits_from(call.values.get("edits")))
+                case "text":
+                    found.write(digest, call.text("text"))
+                case "undo":
+                    found.undo(digest)
+                case "redo":
+                    found.redo(digest)
+                case _:
+                    raise Refusal(404, "there is no such change")
         except Conflict as error:
             message = str(error) or "the file was changed meanwhile"
-            raise Answer(409, {"message": message, "document": _state(call.folder, found)}) from None
+            raise Refusal(409, message, document=_state(call.folder, found)) from None
         except Refused as error:
-            raise Answer(422, {"problems": error.problems, "difference": error.difference}) from None
-        state = _state(call.folder, found)
-    call.studio.announce({"kind": "document", "folder": call.folder.id, "path": found.path, "digest": found.digest})
-    return state
-
-
-def edit(call: Call) -> dict[str, Any]:
-    """Answer POST /api/document/edit."""
-    edits = edits_from(call.values.get("edits"))
-    return _change(call, lambda found, digest: found.edit(digest, edits))
-
-
-def text(call: Call) -> dict[str, Any]:
-    """Answer POST /api/document/text."""
-    written = call.text("text")
-    return _change(call, lambda found, digest: found.write(digest, written))
-
-
-def undo(call: Call) -> dict[str, Any]:
-    """Answer POST /api/document/undo."""
-    return _change(call, lambda found, digest: found.undo(digest))
-
-
-def redo(call: Call) -> dict[str, Any]:
-    """Answer POST /api/document/redo."""
-    return _change(call, lambda found, digest: found.redo(digest))
+            raise Refusal(422, str(error), problems=error.problems, difference=error.difference) from None
+        return _state(call.folder, found)
 
 
 def move(call: Call) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from allranks.errors import InputError, Problem
+from allranks.history.store import Store
 from allranks.version import __version__
 from allranks.workspace import Workspace
 
@@ -26,6 +27,12 @@ class Folder:
     def read_only(self) -> bool:
         root = self.workspace.root
         return not os.access(root if root.exists() else self.path, os.W_OK)
+
+    def store(self) -> Store:
+        """Return the store, only to read it. Raise InputError if there is none."""
+        if not self.workspace.database.exists():
+            raise InputError(Problem(str(self.path), "it has no runs", "a folder with runs", code="unknown-run"))
+        return Store(self.workspace.database, reads=True)
 
     def file(self, path: str) -> Path:
         """Return the file at a path that is relative to the folder. It need not exist.

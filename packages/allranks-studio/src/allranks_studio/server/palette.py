@@ -1,5 +1,6 @@
 """The components that the designer offers, and the pipelines of a folder and of the library."""
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -14,9 +15,8 @@ from allranks.catalog import shipped_folder, shipped_specs
 from allranks.catalog.declared_ports import Port, port_specs
 from allranks.catalog.find import FOLDER, ComponentInfo, find_specs
 from allranks.errors import InputError
-from allranks.plan.assets import mapping_file
 from allranks.sdk import bounded_yaml
-from allranks.sdk.paths import nearest
+from allranks_studio.documents.components import registered_names
 from allranks_studio.server.answers import Call, finite
 
 _LEFT_OUT = {"components", "environments", "node_modules", "build", "dist", "site-packages"}
@@ -48,20 +48,15 @@ def palette(call: Call) -> list[dict[str, Any]]:
 
 
 def _project(root: Path) -> dict[Path, str]:
-    try:
-        specs = find_specs(root / FOLDER) if (root / FOLDER).is_dir() else ()
-    except InputError:
-        specs = ()
-    return {spec: f"project:{os.path.relpath(spec, root)}" for spec in specs}
+    with contextlib.suppress(InputError):  # without components, too
+        return {spec: f"project:{os.path.relpath(spec, root)}" for spec in find_specs(root / FOLDER)}
+    return {}
 
 
 def _registered(root: Path) -> dict[Path, str]:
-    try:
-        file = nearest(root, *mapping_file.NAMES)
-        entries = mapping_file.read(file).entries.get("components", ()) if file else ()
-    except InputError:
-        entries = ()
-    return {each.path: f"registered:{each.written}" for each in entries if not each.is_pattern and each.path.is_file()}
+    with contextlib.suppress(InputError):
+        return {spec: f"registered:{name}" for name, spec in registered_names(root / FOLDER).items() if spec.is_file()}
+    return {}
 
 
 def _declared(spec: Path) -> ComponentInfo | None:
@@ -91,12 +86,10 @@ def _declared(spec: Path) -> ComponentInfo | None:
 
 
 def _item(info: ComponentInfo, name: str, origin: str, group: str) -> dict[str, Any]:
+    declared = {name: getattr(info, name) for name in ("name", "display_name", "description", "version")}
     return {
+        **declared,
         "component": name,
-        "name": info.name,
-        "display_name": info.display_name,
-        "description": info.description,
-        "version": info.version,
         "origin": origin,
         "group": group,
         "inputs": list(map(_port, info.inputs)),

@@ -8,7 +8,6 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
@@ -36,12 +35,6 @@ def laid_out(needs: Needs, box: tuple[int, int]) -> Positions:
 
     Nodes without edges are below the others, in rows.
     """
-    return _laid_out(tuple((name, tuple(sources)) for name, sources in needs.items()), box)
-
-
-@lru_cache(maxsize=256)  # a page reads a run again and again while its steps change, but not its edges
-def _laid_out(edges: tuple[tuple[str, tuple[str, ...]], ...], box: tuple[int, int]) -> Positions:
-    needs = dict(edges)
     joined = {source for sources in needs.values() for source in sources}
     single = [name for name, sources in needs.items() if not sources and name not in joined]
     layers = Layers(_in_order({name: sources for name, sources in needs.items() if name not in set(single)}))

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import FileResponse
@@ -12,27 +12,31 @@ from allranks.history import formatting, stored
 from allranks.history.nested import walk
 from allranks.history.page.graphs import branches
 from allranks.history.page.items import Item, items_of
-from allranks.history.records import RankRecord, RunRecord, StepRecord, earlier_attempts, pauses
-from allranks.history.store import Store
+from allranks.history.records import RankRecord, RunRecord, Verdict, earlier_attempts, pauses
 from allranks_studio.server.answers import Call, finite
 from allranks_studio.server.folders import Folder
 from allranks_studio.server.positions import STEP, Positions, laid_out
+from allranks_studio.server.store_watch import log_size
 
 
 def run(call: Call) -> dict[str, Any]:
     """Answer GET /api/runs/RUN."""
-    folder = call.folder
+    folder, now = call.folder, time.time()
     record = stored.run(folder.workspace, call.text("run"), curves=False)
-    with Store(folder.workspace.database, reads=True) as store:
-        values = {step.name: call.studio.last_values(folder).read(store, record.id, step) for step in record.steps}
+    with folder.store() as store:
+        values = store.last_values(record.id)
     roots = items_of(record.steps)
     items = list(walk(roots))
-    scopes = [roots, *(item.children for item in items if item.children)]
-    parents = {child.place: item for item in items for child in item.children}
-    steps = [
-        _step(item, parents[item.place].record.name if item.place in parents else "", values.get(item.record.name, {}))
-        for item in items
-    ]
+    parents = {child.place: item.record.name for item in items for child in item.children}
+    edges, positions = list[dict[str, str]](), Positions()
+    for scope in (roots, *(item.children for item in items if item.children)):
+        outcomes = branches(scope)
+        names = {item.record.name for item in scope}
+        needs = {item.record.name: [need for need in item.record.needs if need in names] for item in scope}
+        positions |= laid_out(needs, STEP)
+        for pair in ((need, name) for name, sources in needs.items() for need in sources):
+            label = outcomes[pair].outcome if pair in outcomes else ""
+            edges.append({"from": pair[0], "to": pair[1], "label": label})
     return {
         "id": record.id,
         "name": record.display_name or record.name,
@@ -41,14 +45,14 @@ def run(call: Call) -> dict[str, Any]:
         "created": record.created,
         "started": min((step.started for step in record.steps if step.started), default=None),
         "ended": record.ended,
-        "seconds": formatting.elapsed(record, time.time()),
+        "seconds": formatting.elapsed(record, now),
         "inputs": record.inputs,
         "outputs": formatting.outputs_of(record),
-        "verdict": _verdict(record),
-        "steps": steps,
-        "edges": [edge for scope in scopes for edge in _edges(scope)],
-        "positions": {name: place for scope in scopes for name, place in _positions(scope).items()},
-        "pauses": pauses(record, time.time()),
+        "verdict": _verdict(record.verdict) if record.verdict else None,
+        "steps": [_step(item, parents.get(item.place, ""), values.get(item.record.name, {})) for item in items],
+        "edges": edges,
+        "positions": positions,
+        "pauses": pauses(record, now),
         "models": [{"name": each.name, "version": each.version} for step in record.steps for each in step.models],
         "notes": record.notes,
         "page": bool(_page_of(record, folder)),
@@ -80,81 +84,37 @@ def _step(item: Item, parent: str, values: Mapping[str, float | None]) -> dict[s
         "started": step.started,
         "ended": step.ended,
         "attempts": step.attempt + 1 if step.started else 0,
-        "earlier": [
-            {"status": str(each.status), "started": each.started, "ended": each.ended}
-            for each in earlier_attempts(step)
-        ],
+        "earlier": [_picked(each, "status", "started", "ended") for each in earlier_attempts(step)],
         "layout": item.layout,
         "reused_from": step.reused_from or "",
         "progress": formatting.progress(step),
-        "ranks": [_rank(rank) for rank in step.ranks],
+        "ranks": list(map(_rank, step.ranks)),
         "inputs": step.inputs,
         "outputs": [
             {"name": each.name, "type": each.type, "value": each.path if each.value is None else each.value}
             for each in step.outputs
         ],
         "metrics": {name: finite(value) for name, value in values.items()},
-        "notes": [*step.notes, *([step.straggler] if step.straggler else []), *([step.result] if step.result else [])],
+        "notes": [*step.notes, *filter(None, (step.straggler, step.result))],
     }
 
 
 def _rank(rank: RankRecord) -> dict[str, Any]:
     end = "" if rank.exit_code is None else f"exit code {rank.exit_code}"
-    try:
-        size = os.lstat(rank.log).st_size
-    except (OSError, ValueError):
-        size = 0
     return {
-        "rank": rank.rank,
+        **_picked(rank, "rank", "status", "started", "ended"),
         "instance": rank.instance_rank,
-        "status": str(rank.status),
-        "started": rank.started,
-        "ended": rank.ended,
         "host": rank.hostname,
         "exit": f"ended by {rank.signal}" if rank.signal else end,
-        "bytes": size,
+        "bytes": log_size(rank.log),
     }
 
 
-def _verdict(record: RunRecord) -> dict[str, Any] | None:
-    verdict = record.verdict
-    if verdict is None:
-        return None
+def _verdict(verdict: Verdict) -> dict[str, Any]:
     reasons = filter(None, (formatting.cause(verdict, whole=True), formatting.reason(verdict)))
-    return {
-        "step": verdict.step,
-        "rank": verdict.rank,
-        "reason": "; ".join(reasons) or "failed",
-        "where": verdict.where,
-        "advice": verdict.advice,
-        "code": verdict.code,
-        "traceback": verdict.traceback,
-        "tail": list(verdict.tail),
-        "consequences": list(verdict.consequences),
-    }
+    names = ("step", "rank", "where", "advice", "code", "traceback", "tail", "consequences")
+    return {**_picked(verdict, *names), "reason": "; ".join(reasons) or "failed"}
 
 
-def _positions(items: Sequence[Item]) -> Positions:
-    names = {item.record.name for item in items}
-    needs = {item.record.name: [need for need in item.record.needs if need in names] for item in items}
-    return laid_out(needs, STEP)
-
-
-def _edges(items: Sequence[Item]) -> list[dict[str, str]]:
-    """Return the edges of a scope. An edge of a branch has its outcome as label."""
-    names = {item.record.name for item in items}
-    outcomes = branches(items)
-    return [
-        {
-            "from": need,
-            "to": step.name,
-            "label": outcomes[need, step.name].outcome if (need, step.name) in outcomes else "",
-        }
-        for step in _records(items)
-        for need in step.needs
-        if need in names
-    ]
-
-
-def _records(items: Sequence[Item]) -> list[StepRecord]:
-    return [item.record for item in items]
+def _picked(record: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}

@@ -13,7 +13,6 @@ from typing import IO, Any
 
 from allranks.api import jobs
 from allranks.api.retry import Retry
-from allranks.catalog.find import run_target
 from allranks.errors import InputError, Problem
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord
@@ -23,46 +22,46 @@ from allranks.workspace import Workspace
 
 
 class _Announcer(Observer):
-    """Write the id of the run when it has begun."""
+    """Write the id of the run when it has begun, or the problems that prevent it."""
 
     def __init__(self, answers: IO[str]) -> None:
         self._answers = answers
 
     def started(self, run: RunRecord) -> None:
-        _answer(self._answers, {"run": run.id})
+        self.answer(run=run.id)
+
+    def answer(self, **values: Any) -> None:
+        if not self._answers.closed:
+            with self._answers:
+                json.dump(values, self._answers)
 
 
 def execute(task: dict[str, Any], observer: Observer) -> None:
     """Start, resume or rerun a run, and wait for its end. Raise InputError if that is impossible."""
-    workspace, inputs = Workspace(Path(task["workspace"])), task["inputs"]
+    workspace, target, inputs = Workspace(Path(task["workspace"])), task["target"], task["inputs"]
     match task["action"]:
         case "start":
-            options = Options(target=task["file"], settings=inputs)
-            engine.run(jobs.read(run_target(task["file"]), inputs, workspace, options), workspace, options, observer)
+            options = Options(target=target, settings=inputs)
+            engine.run(jobs.read(target, inputs, workspace, options), workspace, options, observer)
         case "resume":
-            Retry(task["run"], workspace, DEFAULTS).resume(observer)
+            Retry(target, workspace, DEFAULTS).resume(observer)
         case "rerun":
-            Retry(task["run"], workspace, DEFAULTS, inputs=inputs).rerun(observer)
-
-
-def _answer(answers: IO[str], value: dict[str, Any]) -> None:
-    if not answers.closed:
-        with answers:
-            json.dump(value, answers)
+            Retry(target, workspace, DEFAULTS, inputs=inputs).rerun(observer)
+        case action:
+            raise InputError(Problem(f"run {target}", f"there is no action {action[:40]}", "start, resume or rerun"))
 
 
 def main() -> None:
     """Execute the task that standard input describes."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    observer = _Announcer(os.fdopen(os.dup(1), "w", encoding="utf-8"))
     os.dup2(2, 1)  # what the file prints is not an answer
     try:
         with stop_signals.raised():
-            execute(json.loads(sys.stdin.readline()), _Announcer(answers))
+            execute(json.loads(sys.stdin.readline()), observer)
     except InputError as error:
-        _answer(answers, {"problems": [asdict(problem) for problem in error.problems]})
+        observer.answer(problems=list(map(asdict, error.problems)))
     except engine.DiskFullError as error:
-        problem = Problem("workspace", str(error), "", "free some space", code="disk-full")
-        _answer(answers, {"problems": [asdict(problem)]})
+        observer.answer(problems=[asdict(Problem("workspace", str(error), "", "free some space", code="disk-full"))])
 
 
 if __name__ == "__main__":

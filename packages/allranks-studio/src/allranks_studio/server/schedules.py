@@ -3,19 +3,19 @@
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
 from allranks.errors import InputError, Problem
+from allranks.history import stored
 from allranks.scheduler.ledger import Entry, Firing
 from allranks.scheduler.paths import SchedulerPaths
 from allranks.schedules.finding import FOLDER
 from allranks.schedules.triggers import firings
 from allranks_studio.server.answers import Call
 from allranks_studio.server.folders import Folder
-from allranks_studio.server.runs import RunTable
 
 PATIENCE = 60.0
 """Seconds in which the files must have been read."""
@@ -26,23 +26,34 @@ _PAST = 50
 def schedules(call: Call) -> list[dict[str, Any]]:
     """Answer GET /api/schedules."""
     folder, now = call.folder, datetime.now(UTC)
-    paths, table = SchedulerPaths(folder.workspace), call.studio.table(folder)
-    entries, found = paths.entries(), []
-    table.columns(folder)
-    for row in _listed(folder, bool(entries)):
-        name = row["name"]
-        past = paths.read(lambda ledger, name=name: ledger.firings(name)[:_PAST])  # type: ignore[misc]
-        item = {
-            "name": name,
+    paths = SchedulerPaths(folder.workspace)
+    entries = paths.entries()
+    records = stored.runs(folder.workspace, steps=False, unreadable=lambda *_: None)
+    runs = {record.job_name: record.id for record in records}
+    return [
+        {
+            "name": row["name"],
             "file": row["declared_in"] or "",
             "trigger": row["on_change"] or row["trigger"] or "",
             "enabled": row["state"] == "enabled",
-            "next": _next(row, entries.get(name), now),
-            "history": [_firing(each, table) for each in past],
+            "next": _next(row, entries.get(row["name"]), now),
+            "history": [
+                {
+                    "time": firing.at.timestamp(),
+                    "status": firing.status or "Running",
+                    "reason": firing.reason,
+                    "run": runs.get(firing.run, ""),
+                }
+                for firing in _firings(paths, row["name"])
+            ],
             "scheduler": row["scheduler"],
         }
-        found.append(item)
-    return found
+        for row in _listed(folder, bool(entries))
+    ]
+
+
+def _firings(paths: SchedulerPaths, name: str) -> Sequence[Firing]:
+    return paths.read(lambda ledger: ledger.firings(name)[:_PAST])
 
 
 def _listed(folder: Folder, are_known: bool) -> list[dict[str, Any]]:
@@ -74,8 +85,3 @@ def _next(row: Mapping[str, Any], entry: Entry | None, now: datetime) -> list[fl
     if row["next"] is None or entry is None:
         return [datetime.fromisoformat(row["next"]).timestamp()] if row["next"] else []
     return [each.timestamp() for each in islice(firings(entry.trigger, now, entry.created), _NEXT)]
-
-
-def _firing(firing: Firing, table: RunTable) -> dict[str, Any]:
-    run, status = table.jobs.get(firing.run, ""), firing.status or "Running"
-    return {"time": firing.at.timestamp(), "status": status, "reason": firing.reason, "run": run}
