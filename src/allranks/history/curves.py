@@ -3,9 +3,11 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from allranks.history.records import Point, StepRecord
 
+_Point = TypeVar("_Point", bound=tuple[float, ...])
 _SPLIT = re.compile(r"[_/.\-\s]+")
 _SUBSETS = frozenset(
     {"train", "training", "val", "valid", "validation", "test", "testing", "eval", "evaluation", "dev"}
@@ -82,15 +84,15 @@ def buckets(points: Sequence[Point], width: int, samples: int = 16) -> list[floa
     return values
 
 
-def thin(points: Sequence[tuple[float, float]], width: int) -> list[tuple[float, float]]:
-    """Return the points (x, y) that are visible at a width of `width` pixels: the first, lowest, highest and last one
-    of each interval.
+def thin(points: Sequence[_Point], width: int) -> list[_Point]:
+    """Return the points (x, y, ...) that are visible at a width of `width` pixels: the first, lowest, highest and last
+    one of each interval.
 
     Points that are not finite are not compared; an interval keeps its first point, so that gaps stay visible.
     """
     if len(points) <= 4 * width:
         return list(points)
-    selected: list[tuple[float, float]] = []
+    selected: list[_Point] = []
     for bucket in range(width):
         start, stop = bucket * len(points) // width, (bucket + 1) * len(points) // width
         finite = [index for index in range(start, stop) if math.isfinite(points[index][1])]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import re
 import sqlite3
@@ -169,7 +170,7 @@ class Store(Database):
         )
         curves: dict[str, list[Point]] = {}
         for metric, x, value, time in rows:
-            curves.setdefault(metric, []).append(Point(x, float("nan") if value is None else value, time))
+            curves.setdefault(metric, []).append(Point(x, math.nan if value is None else value, time))
         return curves
 
     def measured_steps(self, run: str) -> list[str]:
@@ -177,11 +178,17 @@ class Store(Database):
         query = "SELECT path FROM node WHERE run = ?1 AND EXISTS (SELECT 1 FROM point WHERE run = ?1 AND node = path)"
         return [path for (path,) in self.connection.execute(f"{query} ORDER BY position", (run,))]
 
-    def part_of_curves(self, run: str, step: str, most: int) -> list[tuple[str, int, float | None, float]]:
-        """Return the points of a step as (metric, x, value, time), in the order of addition; None is NaN.
+    def part_of_curves(self, run: str, step: str, most: int) -> dict[str, list[tuple[int, float, float]]]:
+        """Return the points of a step as (x, value, time) by metric, in the order of addition.
 
         most: about how many. Of more, an even part is read, so that the time does not depend on their number
         """
+        curves: dict[str, list[tuple[int, float, float]]] = {}
+        for metric, x, value, time in self._part_of_points(run, step, most):
+            curves.setdefault(metric, []).append((x, math.nan if value is None else value, time))
+        return curves
+
+    def _part_of_points(self, run: str, step: str, most: int) -> list[tuple[str, int, float | None, float]]:
         columns, where = "SELECT metric, x, value, time FROM point", "WHERE run = ? AND node = ?"
         ends = ", ".join(f"(SELECT {end}(rowid) FROM point {where})" for end in ("min", "max"))
         rows = self.connection.execute(f"SELECT {ends}", 2 * (run, step)).fetchone()

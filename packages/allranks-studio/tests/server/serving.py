@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 from starlette.applications import Starlette
 
 from allranks_studio.server.access import Session
-from allranks_studio.server.app import Server, Studio, make_app
+from allranks_studio.server.app import Studio, make_app, make_server
 from allranks_studio.server.folders import folders_of
 from bounded import BOUND, join, until
 
@@ -130,7 +130,7 @@ def serving(folder: Path) -> Iterator[Client]:
         tokens: list[str] = []
         session = Session(listener.getsockname()[1], tokens.append)
         app = make_app(folders_of([folder]), session)
-        server = Server(app)
+        server = make_server(app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

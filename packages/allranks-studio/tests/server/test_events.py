@@ -1,15 +1,12 @@
 """The events of a folder, as its engines write the store."""
 
-import json
 from pathlib import Path
 
-import pytest
 from serving import Client
 
 from allranks.history import locks
 from allranks.history.records import Point, Status
 from allranks.history.store import Store
-from allranks_studio.server import hub
 from bounded import until
 from run_records import BEGIN, make_ranks, make_run, make_step
 
@@ -63,9 +60,3 @@ def test_nobody_watches_without_a_browser(studio: Client) -> None:
     until(lambda: studio.studio.hub.watching is None, "it still watches")
     with studio.events(events.last) as later:
         assert later.next() == {"kind": "reset"}
-
-
-def test_a_page_too_many_is_told_so(studio: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "MOST_STREAMS", 0)
-    answer = studio.send("GET", "/api/events")
-    assert (answer.status, json.loads(answer.body)["fix"]) == (503, "close some of them")

@@ -122,29 +122,21 @@ def serve(folders: Mapping[str, Folder], port: int, browser: Any) -> None:
     report(session.token)
     if browser is not None:
         browser(address + session.token)
-    Server(make_app(folders, session)).run(sockets=[listener])
+    make_server(make_app(folders, session)).run(sockets=[listener])
 
 
-class Server(uvicorn.Server):
-    """uvicorn's server of the application. It ends the streams of events before it waits for connections."""
-
-    def __init__(self, app: Starlette) -> None:
-        self._studio: Studio = app.state.studio
-        super().__init__(
-            uvicorn.Config(
-                app,
-                http="h11",  # it refuses a request with two hosts
-                log_level="critical",
-                server_header=False,
-                proxy_headers=False,
-                ws="none",
-                timeout_graceful_shutdown=1,
-            )
-        )
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._studio.hub.close()
-        await super().shutdown(sockets)
+def make_server(app: Starlette) -> uvicorn.Server:
+    """Return a server of the application. It ends the streams of events after a second."""
+    config = uvicorn.Config(
+        app,
+        http="h11",  # it refuses a request with two hosts
+        log_level="critical",
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        timeout_graceful_shutdown=1,
+    )
+    return uvicorn.Server(config)
 
 
 async def _index(request: Request) -> Response:

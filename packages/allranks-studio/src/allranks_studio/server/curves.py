@@ -1,16 +1,13 @@
 """Curves and resource usage, thinned to what a screen shows."""
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
 
 from allranks.history import curves as history
 from allranks.history import stored
 from allranks.history.usage import Sample
 from allranks_studio.server.answers import Call, finite
-
-Row: TypeAlias = tuple[str, int, float | None, float]
-"""A point: metric, x, value, time."""
 
 MOST_RUNS = 100
 _BUDGET = 150_000
@@ -25,29 +22,22 @@ def curves(call: Call) -> list[dict[str, Any]]:
         for run in runs:
             steps = [only] if only else store.measured_steps(run)
             for step in steps:
-                points = store.part_of_curves(run, step, max(_BUDGET // len(runs) // len(steps), 256))
-                found += _curves(run, step, points, metric, width)
+                part = store.part_of_curves(run, step, max(_BUDGET // len(runs) // len(steps), 256))
+                names = [name for name in part if metric in ("", name)]
+                found += [_curve(run, step, name, history.thin(part[name], width)) for name in names]
     return found
 
 
-def _curves(run: str, step: str, points: Iterable[Row], metric: str, width: int) -> Iterator[dict[str, Any]]:
-    by_metric: dict[str, list[tuple[int, float | None, float]]] = {}
-    for name, x, value, time in points:
-        if metric in ("", name):
-            by_metric.setdefault(name, []).append((x, value, time))
-    for name, rows in by_metric.items():
-        if len(rows) > 4 * width:
-            values = [(at, math.nan if row[1] is None else row[1]) for at, row in enumerate(rows)]
-            rows = [rows[int(at)] for at, _ in history.thin(values, width)]
-        yield {
-            "run": run,
-            "step": step,
-            "metric": name,
-            "family": history.family(name),
-            "x": [x for x, _, _ in rows],
-            "y": [finite(value) for _, value, _ in rows],
-            "time": [time for _, _, time in rows],
-        }
+def _curve(run: str, step: str, metric: str, points: Sequence[tuple[int, float, float]]) -> dict[str, Any]:
+    return {
+        "run": run,
+        "step": step,
+        "metric": metric,
+        "family": history.family(metric),
+        "x": [x for x, _, _ in points],
+        "y": [finite(value) for _, value, _ in points],
+        "time": [time for _, _, time in points],
+    }
 
 
 def usage(call: Call) -> list[dict[str, Any]]:
@@ -60,19 +50,18 @@ def usage(call: Call) -> list[dict[str, Any]]:
 
 
 def _instance(number: int, samples: Sequence[Sample]) -> dict[str, Any]:
-    cores: list[float | None] = []
-    before: Sample | None = None
-    for sample in samples:
-        both = [rank for rank in sample.ranks if before is not None and rank in before.ranks]
-        seconds = sample.time - before.time if before is not None else 0.0
-        used = sum(sample.ranks[rank].cpu - before.ranks[rank].cpu for rank in both) if before is not None else 0.0
-        cores.append(round(100 * used / seconds, 1) if both and seconds > 0 else None)
-        before = sample
     gpus = [[used.gpu for used in sample.ranks.values() if used.gpu is not None] for sample in samples]
     return {
         "instance": number,
         "time": [sample.time for sample in samples],
-        "cpu": cores,
+        "cpu": [None, *(_cores(before, sample) for before, sample in pairwise(samples))],
         "memory": [sum(used.memory for used in sample.ranks.values()) for sample in samples],
         "gpu": [round(sum(each) / len(each), 1) if each else None for each in gpus],
     }
+
+
+def _cores(before: Sample, sample: Sample) -> float | None:
+    """Return the percent of a core that was used between two samples."""
+    used = [sample.ranks[rank].cpu - before.ranks[rank].cpu for rank in sample.ranks if rank in before.ranks]
+    seconds = sample.time - before.time
+    return round(100 * sum(used) / seconds, 1) if used and seconds > 0 else None

@@ -13,8 +13,6 @@ Event = Mapping[str, Any]
 MOST = 4096
 _LARGEST = 1 << 14
 """Maximum bytes of an event. With MOST, it bounds what the server holds. 250 points have 10 kB."""
-BEAT = 15.0
-"""Seconds after which a silent stream sends a comment, so that a lost connection is noticed."""
 _RESET = '{"kind":"reset"}'
 
 
@@ -29,15 +27,9 @@ class Events:
         self._start = secrets.token_hex(4)
         """Distinguishes these ids from those of other objects."""
         self._added = asyncio.Event()
-        self._closed = False
 
     def __len__(self) -> int:
         return len(self._texts)
-
-    def close(self) -> None:
-        """End every reader."""
-        self._closed = True
-        self._added.set()
 
     def add(self, events: Sequence[Event]) -> None:
         for event in events:
@@ -55,7 +47,7 @@ class Events:
         place = self._last
         if last:
             place = int(number) if start == self._start and number.isdecimal() and len(number) < 20 else -1
-        while not self._closed:
+        while True:
             added, oldest = self._added, self._last - len(self._texts)
             if not oldest <= place <= self._last:
                 place = self._last
@@ -64,7 +56,4 @@ class Events:
                 place += 1
                 yield f"id: {self._start}-{place}\ndata: {self._texts[place - oldest - 1]}\n\n"
             else:
-                try:
-                    await asyncio.wait_for(added.wait(), BEAT)
-                except TimeoutError:
-                    yield ": beat\n\n"
+                await added.wait()

@@ -7,13 +7,11 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
-from allranks_studio.server.answers import Refusal
 from allranks_studio.server.events import Event, Events
 
 _LOG = logging.getLogger(__name__)
 LOOK = 0.1
 """Seconds between two looks: no curve has more than 10 events a second."""
-MOST_STREAMS = 64
 
 Look = Callable[[], Sequence[Event]]
 """Returns what has changed since the last call, on a thread of its own."""
@@ -32,14 +30,8 @@ class Hub:
 
     async def stream(self, request: Request) -> StreamingResponse:
         """Answer GET /api/events."""
-        if self._streams >= MOST_STREAMS:
-            raise Refusal(503, f"{MOST_STREAMS} pages follow the runs already", "close some of them")
         last = request.headers.get("last-event-id") or request.query_params.get("last", "")
         return StreamingResponse(self._follow(last), media_type="text/event-stream")
-
-    def close(self) -> None:
-        """End all streams."""
-        self.events.close()
 
     async def _follow(self, last: str) -> AsyncIterator[str]:
         self._streams += 1

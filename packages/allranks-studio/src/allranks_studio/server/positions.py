@@ -26,8 +26,6 @@ STEP = (200, 64)
 """The size of a step of a run."""
 _GAP = (70, 30)
 FILE = "studio.json"
-_MOST_DOCUMENTS = 200
-_MOST_NODES = 5000
 
 
 def laid_out(needs: Needs, box: tuple[int, int]) -> Positions:
@@ -35,15 +33,15 @@ def laid_out(needs: Needs, box: tuple[int, int]) -> Positions:
 
     Nodes without edges are below the others, in rows.
     """
-    joined = {source for sources in needs.values() for source in sources}
-    single = [name for name, sources in needs.items() if not sources and name not in joined]
-    layers = Layers(_in_order({name: sources for name, sources in needs.items() if name not in set(single)}))
+    joined = {each for name, sources in needs.items() if sources for each in (name, *sources)}
+    layers = Layers(_in_order({name: sources for name, sources in needs.items() if name in joined}))
     layers.arrange(*box, _GAP[0])
     _, lowest, highest = layers.extent
     found = {
         vertex.name: (round(vertex.along - box[0] / 2), round(vertex.across - box[1] / 2 - lowest))
         for vertex in layers.vertices
     }
+    single = [name for name in needs if name not in joined]
     below, columns = round(highest - lowest + _GAP[1]) if found else 0, max(layers.depth, math.isqrt(len(single)), 1)
     for at, name in enumerate(single):
         found[name] = (at % columns * (box[0] + _GAP[0]), below + at // columns * (box[1] + _GAP[1]))
@@ -61,13 +59,10 @@ def _in_order(needs: Needs) -> Needs:
 
 def of_document(graph: Mapping[str, Any] | None) -> Positions:
     """Return the positions of the nodes of a graph, as api.ts has it, and of those of its nested graphs, by path."""
-    if graph is None:
-        return {}
-    paths = {node["name"]: node["path"] for node in graph["nodes"]}
-    needs = {node["name"]: _sources(node) for node in graph["nodes"]}
-    found = {paths[name]: place for name, place in laid_out(needs, CARD).items()}
-    for node in graph["nodes"]:
-        found |= of_document(node["graph"])
+    nodes = {node["name"]: node for node in graph["nodes"]} if graph else {}
+    found: Positions = {}
+    for name, place in laid_out({name: _sources(node) for name, node in nodes.items()}, CARD).items():
+        found |= {nodes[name]["path"]: place, **of_document(nodes[name]["graph"])}
     return found
 
 
@@ -87,17 +82,15 @@ def save(folder: Folder, path: str, positions: Mapping[str, Any]) -> None:
 
     Raise InputError for values that are not positions, and OSError if they cannot be saved.
     """
-    if len(positions) > _MOST_NODES or not all(map(_is_place, positions.values())):
-        expected = f"at most {_MOST_NODES} nodes, each with [x, y]"
-        raise InputError(Problem("parameter positions", "it has other values", expected))
+    if not all(map(_is_place, positions.values())):
+        raise InputError(Problem("parameter positions", "it has other values", "[x, y] for each node"))
     file = folder.workspace.root / FILE
     documents = _read(file)
     earlier = documents.pop(path, {})
     if positions:
         documents[path] = earlier | {name: [round(x), round(y)] for name, (x, y) in positions.items()}
     folder.workspace.make()
-    kept = list(documents.items())[-_MOST_DOCUMENTS:]  # the last ones that were changed
-    write_file(file, json.dumps({"positions": dict(kept)}), 0o600)
+    write_file(file, json.dumps({"positions": documents}), 0o600)
 
 
 def _read(file: Path) -> dict[str, dict[str, Any]]:

@@ -60,8 +60,7 @@ def sparklines(call: Call) -> dict[str, Any]:
 
 def _step(store: Store, run: str, name: str) -> StepRecord:
     """Return a step with a part of its curves, without single values."""
+    curves = store.part_of_curves(run, name, _PART).items()
     step = StepRecord(name, name, "", "none", 1, 1)
-    for metric, x, value, moment in store.part_of_curves(run, name, _PART):
-        step.metrics.setdefault(metric, []).append(Point(x, math.nan if value is None else value, moment))
-    step.metrics = {metric: points for metric, points in step.metrics.items() if len(points) > 1}
+    step.metrics = {metric: [Point(*point) for point in points] for metric, points in curves if len(points) > 1}
     return step

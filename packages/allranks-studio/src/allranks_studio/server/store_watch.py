@@ -6,9 +6,8 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from allranks.errors import InputError
 from allranks.history import curves, locks
@@ -27,18 +26,10 @@ _MOST_ROWS = 20_000
 _MOST_POINTS = 250
 """Maximum points of a curve in an event. More are thinned."""
 
+_NAMES = ("kind", "run", "step", "rank")
+_Thing: TypeAlias = tuple[str | int, ...]
+"""What has a state: the first of _NAMES, such as ("rank", RUN, STEP, RANK)."""
 _ENDED = frozenset(status for status in Status if status.ended)
-
-
-@dataclass
-class _Step:
-    """A step of a run that has not ended. text: its record; ranks, logs and sizes of logs: by rank"""
-
-    text: str = ""
-    status: str = ""
-    ranks: dict[int, str] = field(default_factory=dict)
-    logs: dict[int, str] = field(default_factory=dict)
-    sizes: dict[int, int] = field(default_factory=dict)
 
 
 class StoreWatch:
@@ -46,91 +37,102 @@ class StoreWatch:
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
+        self._states: dict[_Thing, str | int] = {}
+        """The last statuses of runs, steps and ranks, and the sizes of logs."""
+        self._statuses: dict[str, str] | None = None
+        """Of all runs, as stored. An engine that has died has not changed its run's."""
+        self._active: set[str] = set()
+        self._dead: set[str] = set()
+        self._steps: dict[_Thing, tuple[str, dict[str, Any]]] = {}
+        """The records of steps, as text and as data."""
+        self._logs: dict[_Thing, str] = {}
+        """The paths of logs that may grow."""
         self._marks: dict[str, object] = {}
         self._next = self._next_engines = self._next_scan = 0.0
-        self._statuses: dict[str, str] | None = None
-        self._active: dict[str, dict[str, _Step]] = {}
-        """The steps of the runs that have not ended."""
-        self._dead: set[str] = set()
         self._row = self._last_run = 0
 
     def look(self) -> list[Event]:
         """Return what has changed since the last look."""
-        is_first = self._statuses is None
-        root, begin, events = self._folder.workspace.root, time.monotonic(), list[Event]()
-        store, ledger = _mark(self._folder.workspace.database), _mark(root / "schedules.db")
+        is_first, begin, workspace = self._statuses is None, time.monotonic(), self._folder.workspace
+        states, events = dict[_Thing, str | int](), list[Event]()
+        store, ledger = _mark(workspace.database), _mark(workspace.root / "schedules.db")
         if begin >= self._next and store != self._marks.get("store"):
             try:
-                if self._read(events):
+                if self._read(states, events):
                     self._marks["store"] = store  # as before the reading: later changes are read again
                 self._next = time.monotonic() + _SHARE * (time.monotonic() - begin)
             except (InputError, OSError, sqlite3.Error, ValueError, KeyError, TypeError):
                 self._next = begin + _PAUSE  # a request shows the error
+        self._statuses = self._statuses or {}
         if begin >= self._next_engines:
             self._next_engines = begin + _PAUSE
-            events += self._engines()
-        for run, steps in self._active.items():
-            for path, step in steps.items():
-                if step.status in (Status.RUNNING, Status.PREPARING):
-                    events += self._sizes(run, path, step)
+            self._dead = set(filter(self._is_dead, self._active))
+        for run in self._active:
+            states["run", run] = str(Status.INTERRUPTED) if run in self._dead else self._statuses[run]
+        states |= {log: log_size(path) for log, path in self._logs.items()}
+        changes = [
+            self._event(thing, **{"size" if thing[0] == "log" else "status": state})
+            for thing, state in states.items()
+            if self._states.get(thing, 0) != state
+        ]
+        self._states |= states
         if ledger != self._marks.get("ledger"):
             self._marks["ledger"] = ledger
             events.append({"kind": "schedule", "folder": self._folder.id})
-        self._statuses = self._statuses or {}
-        return [] if is_first else events
+        return [] if is_first else changes + events
 
-    def _read(self, events: list[Event]) -> bool:
-        """Add what has changed in the store. Return whether the statuses of all runs were read."""
+    def _is_dead(self, run: str) -> bool:
+        """Return whether a run had an engine, which has died."""
+        folder = self._folder.workspace.run_folder(run)
+        return (folder / locks.NAME).exists() and locks.holder(folder) is None
+
+    def _read(self, states: dict[_Thing, str | int], events: list[Event]) -> bool:
+        """Add the states of runs, steps and ranks, and events of other changes. Return whether all runs were read."""
         if not self._folder.workspace.database.exists():
             return True
         with Store(self._folder.workspace.database, reads=True) as store:
-            connection = store.connection
-            statuses, is_whole = self._read_statuses(connection)
-            before = statuses if self._statuses is None else self._statuses
-            for run, status in statuses.items():
-                if before.get(run) != status:
-                    self._dead.discard(run)
-                    events.append(self._event("run", run, status=status))
-                if run in self._active or status not in _ENDED:
-                    events += self._steps(connection, run, self._active.setdefault(run, {}))
-            events += [self._event("run", run, status="removed") for run in before.keys() - statuses.keys()]
-            self._active = {
-                run: steps for run, steps in self._active.items() if statuses.get(run, Status.FAILED) not in _ENDED
-            }
-            events += self._points(connection)
-            self._statuses = statuses
+            found, is_whole = self._read_statuses(store.connection)
+            events += self._points(store.connection)
+            statuses, logs = {**({} if is_whole else self._statuses or {}), **found}, dict[_Thing, str]()
+            running = {run for run in self._active | found.keys() if statuses.get(run, Status.FAILED) not in _ENDED}
+            for run in self._active | running:
+                self._read_steps(store.connection, run, states, logs)
+        states |= {("run", run): status for run, status in found.items()}
+        for run in (self._statuses or {}).keys() - statuses.keys():
+            self._states.pop(("run", run), None)
+            events.append(self._event(("run", run), status="removed"))
+        self._statuses, self._active, self._logs = statuses, running, logs
         return is_whole
 
     def _read_statuses(self, connection: sqlite3.Connection) -> tuple[dict[str, str], bool]:
-        """Return the statuses of all runs, and whether all were read. Most times, only those of new and active runs
-        are: of 5,000 runs, all take 40 ms. A run that is resumed or removed is noticed a little later."""
-        begin, known, after = time.monotonic(), self._statuses, self._last_run
-        is_whole = known is None or begin >= self._next_scan
-        if is_whole:
-            known, after = {}, 0
+        """Return the statuses of all runs, or of new and active ones, and whether all were read: of 5,000 runs, all
+        take 40 ms. A run that is resumed or removed is noticed a little later."""
+        begin = time.monotonic()
+        is_whole = self._statuses is None or begin >= self._next_scan
+        after = 0 if is_whole else self._last_run
         status = "CASE WHEN json_valid(record) THEN json_extract(record, '$.status') END"
         query = f"SELECT id, {status}, rowid FROM run WHERE rowid > ? OR id IN (SELECT value FROM json_each(?))"
         rows = connection.execute(query, (after, json.dumps(list(self._active)))).fetchall()
         self._last_run = max((row for _, _, row in rows), default=after)
         if is_whole:
             self._next_scan = time.monotonic() + 2 * _SHARE * (time.monotonic() - begin)
-        return {**(known or {}), **{run: status for run, status, _ in rows if status}}, is_whole
+        return {run: status for run, status, _ in rows if status}, is_whole
 
-    def _steps(self, connection: sqlite3.Connection, run: str, steps: dict[str, _Step]) -> Iterator[Event]:
+    def _read_steps(
+        self, connection: sqlite3.Connection, run: str, states: dict[_Thing, str | int], logs: dict[_Thing, str]
+    ) -> None:
+        """Add the states of the steps and ranks of a run, and the logs of those that run or have just ended."""
         for path, text in connection.execute("SELECT path, record FROM node WHERE run = ?", (run,)).fetchall():
-            step = steps.setdefault(path, _Step())
-            if step.text == text:
-                continue
-            record = json.loads(text)
-            step.text, step.status = text, record["status"]
-            yield self._event("step", run, step=path, status=step.status)
-            for rank in record["ranks"]:
-                number, status = rank["rank"], rank["status"]
-                step.logs[number] = rank["log"].replace("\0workspace/", f"{self._folder.workspace.root}/")
-                if step.ranks.get(number) != status:
-                    step.ranks[number] = status
-                    yield self._event("rank", run, step=path, rank=number, status=status)
-            yield from self._sizes(run, path, step)
+            before, step = self._steps.get((run, path), ("", {}))
+            if text != before:
+                step = json.loads(text)
+                self._steps[run, path] = text, step
+            states["step", run, path] = step["status"]
+            for rank in step["ranks"]:
+                states["rank", run, path, rank["rank"]] = rank["status"]
+                if text != before or step["status"] not in _ENDED:
+                    log = rank["log"].replace("\0workspace/", f"{self._folder.workspace.root}/")
+                    logs["log", run, path, rank["rank"]] = log
 
     def _points(self, connection: sqlite3.Connection) -> Iterator[Event]:
         (last,) = connection.execute("SELECT ifnull(max(rowid), 0) FROM point").fetchone()
@@ -144,24 +146,10 @@ class StoreWatch:
         for (run, node, metric), points in found.items():
             thin = curves.thin(points, _MOST_POINTS // 4)
             values: dict[str, Any] = {"x": [x for x, _ in thin], "y": [finite(y) for _, y in thin]}
-            yield self._event("points", run, step=node, metric=metric, **values)
+            yield self._event(("points", run, node), metric=metric, **values)
 
-    def _sizes(self, run: str, path: str, step: _Step) -> Iterator[Event]:
-        """Yield the new sizes of the logs of a step."""
-        for rank, log in step.logs.items():
-            if (size := log_size(log)) != step.sizes.get(rank, 0):
-                step.sizes[rank] = size
-                yield self._event("log", run, step=path, rank=rank, size=size)
-
-    def _engines(self) -> Iterator[Event]:
-        """Yield the runs whose engine has died."""
-        for run in self._active.keys() - self._dead:
-            if locks.holder(self._folder.workspace.run_folder(run)) is None:
-                self._dead.add(run)
-                yield self._event("run", run, status=str(Status.INTERRUPTED))
-
-    def _event(self, kind: str, run: str, **values: Any) -> Event:
-        return {"kind": kind, "folder": self._folder.id, "run": run, **values}
+    def _event(self, thing: _Thing, **values: Any) -> Event:
+        return {"folder": self._folder.id, **dict(zip(_NAMES, thing, strict=False)), **values}
 
 
 def _mark(path: Path) -> object:
