@@ -154,16 +154,14 @@ export type Refusal = { problems: Finding[]; difference: string[] }; // differen
 export type PipelineFile = { path: string; title: string; origin: "project" | "library" };
 
 // GET /api/palette?folder=F
-export interface PaletteItem {
-  component: string; // what add_node names: "library:train_image_classifier", "project:components/prepare/component.yaml" (relative to the folder), "registered:train@1"
-  name: string;
-  display_name: string;
-  description: string;
-  version: string;
+type Named = Pick<Node, "name" | "display_name" | "description" | "version" | "outputs">;
+export interface PaletteItem extends Named {
+  // What add_node names: "library:train_image_classifier", "registered:train@1", or
+  // "project:components/prepare/component.yaml" (relative to the folder).
+  component: string;
   origin: "library" | "project" | "registered";
   group: string;
   inputs: Port[];
-  outputs: Port[];
   layout: string; // such as "pytorch 2 x 2"
 }
 
@@ -248,19 +246,15 @@ export interface Rank extends Execution {
   bytes: number; // of its log
 }
 
-// The points of a curve.
-export interface Points {
+// GET /api/curves?folder=F&runs=A,B&width=300&step=S&metric=M: series of all their steps, or of one step, or of one
+// metric, thinned to what is visible at `width` pixels, and further if there are many. At most 100 runs.
+export interface Curve {
   run: string;
   step: string;
   metric: string;
+  family: string; // what it measures: "loss" for train_loss and validation_loss
   x: number[]; // training steps
   y: (number | null)[]; // null: not a finite number
-}
-
-// GET /api/curves?folder=F&runs=A,B&width=300&step=S&metric=M: series of all their steps, or of one step, or of one
-// metric, thinned to what is visible at `width` pixels, and further if there are many. At most 100 runs.
-export interface Curve extends Points {
-  family: string; // what it measures: "loss" for train_loss and validation_loss
   time: number[];
 }
 
@@ -316,7 +310,7 @@ export type Event =
   | { kind: "run"; folder: string; run: string; status: Status | "removed" } // created or changed
   | { kind: "step"; folder: string; run: string; step: string; status: Status }
   | { kind: "rank"; folder: string; run: string; step: string; rank: number; status: Status }
-  | (Points & { kind: "points"; folder: string })
+  | { kind: "points"; folder: string; run: string; step: string; metric: string; x: number[]; y: (number | null)[] }
   | { kind: "log"; folder: string; run: string; step: string; rank: number; size: number }
   | { kind: "document"; folder: string; path: string; digest: string } // the file was changed
   | { kind: "schedule"; folder: string } // a schedule was changed, or has fired

@@ -136,7 +136,7 @@ function Plot({ series, isTime: isPlain }: { series: Series[]; isTime: boolean }
   const latest = useRef({ series, data });
   latest.current = { series, data };
   const label = useStore(highlight);
-  const highlighted = label ? series.findIndex((each) => each.label === label) : -1;
+  const highlighted = series.findIndex((each) => each.label === label);
   // What the lines look like; new points alone do not make a new chart.
   const looks = series.map((each) => `${each.label}\n${each.color}`).join("\n");
   // biome-ignore lint/correctness/useExhaustiveDependencies: the looks and the mode ask for a new chart
@@ -144,14 +144,8 @@ function Plot({ series, isTime: isPlain }: { series: Series[]; isTime: boolean }
     const element = place.current;
     if (!element) return;
     const made = new uPlot(settings(element, series, isTime, log), latest.current.data, element);
-    let focused = -1;
-    made.hooks.setSeries = [
-      (_, index) => {
-        focused = index === null ? -1 : index - 1;
-        highlight.set(latest.current.series[focused]?.label ?? "");
-      },
-    ];
-    made.hooks.setCursor = [(chart) => describe(chart, latest.current.series, focused, isTime, tip.current)];
+    made.hooks.setSeries = [(_, at) => highlight.set((at && latest.current.series[at - 1]?.label) || "")];
+    made.hooks.setCursor = [(chart) => describe(chart, latest.current.series, isTime, tip.current)];
     plot.current = made;
     const observer = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: HEIGHT }));
     observer.observe(element);
@@ -178,13 +172,8 @@ function Plot({ series, isTime: isPlain }: { series: Series[]; isTime: boolean }
 function settings(element: HTMLElement, series: Series[], isTime: boolean, isLog: boolean): uPlot.Options {
   const style = getComputedStyle(element);
   const variable = (name: string) => style.getPropertyValue(name).trim();
-  const font = `11px ${style.fontFamily}`;
-  const axis = {
-    stroke: variable("--soft"),
-    font,
-    grid: { stroke: variable("--line"), width: 1 },
-    ticks: { show: false },
-  };
+  const grid = { stroke: variable("--line"), width: 1 };
+  const axis = { stroke: variable("--soft"), font: `11px ${style.fontFamily}`, grid, ticks: { show: false } };
   // More kinds of lines than these cannot be told apart, and drawing dashes takes several times as long.
   const isMany = series.length > COLORS * DASHES.length;
   return {
@@ -200,9 +189,9 @@ function settings(element: HTMLElement, series: Series[], isTime: boolean, isLog
         ...axis,
         size: 28,
         incrs: isTime ? SECONDS : COUNTS,
-        values: (_, at) => at.map(isTime ? (value) => (value ? tick(value) : "0") : axisNumber),
+        values: (_, at) => at.map(isTime ? axisTime : axisNumber),
       },
-      { ...axis, size: 52, values: (_, at) => at.map((value) => (value === null ? "" : axisNumber(value))) },
+      { ...axis, size: 52, values: (_, at) => at.map(axisNumber) },
     ],
     series: [
       {},
@@ -217,8 +206,10 @@ function settings(element: HTMLElement, series: Series[], isTime: boolean, isLog
   };
 }
 
-const axisNumber = (value: number) =>
-  Math.abs(value) >= 1e4 ? value.toLocaleString("en", { notation: "compact" }) : number(value);
+const axisTime = (value: number) => (value ? tick(value) : "0");
+const axisNumber = (
+  value: number | null, // null: no label, as on logarithmic scales
+) => (value && Math.abs(value) >= 1e4 ? value.toLocaleString("en", { notation: "compact" }) : number(value));
 
 // Return the columns of uPlot: all x, and for each series its values there.
 function aligned(series: Series[], isTime: boolean, smoothing: number): uPlot.AlignedData {
@@ -252,14 +243,15 @@ function smooth(values: (number | null)[], weight: number): (number | null)[] {
 }
 
 // Show the values at the pointer: of the highlighted curve, or of the first ones.
-function describe(chart: uPlot, series: Series[], focused: number, isTime: boolean, tip: HTMLElement | null): void {
+function describe(chart: uPlot, series: Series[], isTime: boolean, tip: HTMLElement | null): void {
   const { idx, left = -1 } = chart.cursor;
   if (!tip) return;
   tip.hidden = typeof idx !== "number" || left < 0;
   if (typeof idx !== "number") return;
-  const all = series.map(({ label }, at) => ({ label, value: chart.data[at + 1]?.[idx], at }));
+  const all = series.map(({ label }, at) => ({ label, value: chart.data[at + 1]?.[idx] }));
   const known = all.filter(({ value }) => value !== null && value !== undefined);
-  const shown = focused >= 0 && series.length > 6 ? known.filter(({ at }) => at === focused) : known.slice(0, 8);
+  const one = known.filter(({ label }) => label === highlight.get());
+  const shown = one.length && series.length > 6 ? one : known.slice(0, 8);
   const lines = shown.map(({ label, value }) => {
     const line = document.createElement("div");
     line.append(`${label} `, Object.assign(document.createElement("b"), { textContent: number(value) }));

@@ -1,7 +1,7 @@
 // Requests to the server that served this page.
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import type { Event } from "./api";
-import { onEvent } from "./events";
+import { useEvents } from "./events";
 import { createStore } from "./store";
 
 // An answer with an error, or none. `body` is what the server sent, such as a Conflict for 409.
@@ -68,8 +68,7 @@ export function useServer<T>(
   const url = path && address(path, query);
   const [state, setState] = useState({ url: "", data: null as T | null, error: null as ServerError | null });
   const [version, setVersion] = useState(0);
-  const latest = useRef(concerns);
-  latest.current = concerns;
+  const reload = () => setVersion((before) => before + 1);
   const took = useRef(0); // milliseconds of the last answer, which may be of a run with thousands of steps
   // biome-ignore lint/correctness/useExhaustiveDependencies: a new version asks for the same address again
   useEffect(() => {
@@ -86,27 +85,20 @@ export function useServer<T>(
       .catch((error) => !control.signal.aborted && settle(null, error as ServerError));
     return () => control.abort();
   }, [url, version]);
-  useEffect(() => {
-    let timer = 0;
-    let due = Number.POSITIVE_INFINITY;
-    const stop = onEvent((event) => {
-      const delay = event.kind === "reset" || latest.current(event);
-      // A page that follows an engine takes at most a tenth of a core from it.
-      const time = performance.now() + Math.max(delay === true ? 500 : Number(delay), 10 * took.current);
-      if (delay === false || time >= due) return;
-      clearTimeout(timer);
-      due = time;
-      timer = window.setTimeout(() => {
-        due = Number.POSITIVE_INFINITY;
-        setVersion((before) => before + 1);
-      }, time - performance.now());
-    });
-    return () => {
-      stop();
-      clearTimeout(timer);
-    };
-  }, []);
-  const reload = useCallback(() => setVersion((before) => before + 1), []);
+  const next = useRef({ timer: 0, due: Number.POSITIVE_INFINITY });
+  useEvents((event) => {
+    const delay = event.kind === "reset" || concerns(event);
+    // A page that follows an engine takes at most a tenth of a core from it.
+    const wait = Math.max(delay === true ? 500 : Number(delay), 10 * took.current);
+    if (delay === false || performance.now() + wait >= next.current.due) return;
+    clearTimeout(next.current.timer);
+    const timer = window.setTimeout(() => {
+      next.current.due = Number.POSITIVE_INFINITY;
+      reload();
+    }, wait);
+    next.current = { timer, due: performance.now() + wait };
+  });
+  useEffect(() => () => clearTimeout(next.current.timer), []);
   const isCurrent = state.url === url;
   return { data: isCurrent ? state.data : null, error: isCurrent ? state.error : null, reload };
 }

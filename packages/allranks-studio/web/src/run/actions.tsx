@@ -48,18 +48,12 @@ export function Actions({ folder, run }: Properties) {
 // Inputs that are left as they are keep the value of this run.
 function Rerun({ folder, run, onClose }: Properties & { onClose: () => void }) {
   const [changed, setChanged] = useState<Record<string, string>>({});
-  const [problem, setProblem] = useState<unknown>(null);
-  const [isBusy, setIsBusy] = useState(false);
-  const submit = async () => {
-    setIsBusy(true);
-    setProblem(null);
-    try {
-      const body = { folder: folder.id, run: run.id, inputs: changed };
-      navigate(view(["runs", (await post<{ run: string }>("/api/runs/rerun", body)).run]));
-    } catch (error) {
-      setProblem(error);
-      setIsBusy(false);
-    }
+  const [{ isBusy, problem }, setState] = useState({ isBusy: false, problem: null as unknown });
+  const submit = () => {
+    setState({ isBusy: true, problem: null });
+    post<{ run: string }>("/api/runs/rerun", { folder: folder.id, run: run.id, inputs: changed })
+      .then((started) => navigate(view(["runs", started.run])))
+      .catch((error) => setState({ isBusy: false, problem: error }));
   };
   const change = (name: string, value: string) => {
     const { [name]: _, ...others } = changed;

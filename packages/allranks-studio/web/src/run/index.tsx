@@ -1,19 +1,16 @@
 // A run: its state, why it failed, and its graph, timeline, curves, resources and logs, live while it is running.
 import type { Folder, Run, Verdict } from "../api";
 import { count, duration, when } from "../format";
-import { Later } from "../later";
 import { Empty, Folded, harmless, isActive, Loading, Problem, State, Tabs, useNow } from "../parts";
 import { setQuery, useAddress, view } from "../router";
 import { useServer } from "../server";
 import { Actions } from "./actions";
+import { Curves } from "./curves";
 import { RunDetails, StepDetails } from "./details";
 import { Graph } from "./graph";
 import { Logs } from "./logs";
+import { Resources } from "./resources";
 import { Timeline } from "./timeline";
-
-// With uPlot, which the other views do not need.
-const CURVES = () => import("./curves");
-const RESOURCES = () => import("./resources");
 
 const TABS = ["Graph", "Timeline", "Curves", "Resources", "Logs"];
 
@@ -46,8 +43,8 @@ export default function RunView({ folder, id, tab }: { folder: Folder; id: strin
             )}
           </div>
         )}
-        {tab === "curves" && <Later key={tab} load={CURVES} properties={{ folder, run: id, step: step?.path }} />}
-        {tab === "resources" && <Later key={tab} load={RESOURCES} properties={{ folder, run }} />}
+        {tab === "curves" && <Curves folder={folder} run={id} step={step?.path} />}
+        {tab === "resources" && <Resources folder={folder} run={run} />}
         {tab === "logs" && <Logs folder={folder} run={run} />}
         {!TABS.some((name) => name.toLowerCase() === tab) && <Empty title="There is no such view of a run" />}
       </div>

@@ -7,7 +7,7 @@ import { Empty, isActive, Loading, Problem } from "../parts";
 import { setQuery, useAddress } from "../router";
 import { useServer } from "../server";
 
-export default function Resources({ folder, run }: { folder: Folder; run: Run }) {
+export function Resources({ folder, run }: { folder: Folder; run: Run }) {
   const steps = run.steps.filter(({ ranks }) => ranks.length);
   const wanted = useAddress().query.get("step");
   const longest = steps.toSorted((one, other) => lasted(other) - lasted(one))[0];

@@ -22,11 +22,12 @@ const ORDER = ["Running", "Preparing", "NotStarted", "Failed", "Interrupted", "C
 // narrow screen has the names, with what else fits below, and the durations.
 export function columnsOf(folder: string, runs: Runs, chosen: string[], isNarrow: boolean): Column[] {
   const { id, name, status, trigger, created } = runs;
-  const text = (values: (string | null)[]) => ({
-    value: (row: number) => values[row] ?? null,
-    cell: (row: number) => <span title={values[row] ?? ""}>{values[row]}</span>,
-  });
-  const state = (row: number, short: boolean) => <State status={status[row] ?? "NotStarted"} short={short} />;
+  const statusOf = (row: number) => status[row] ?? "NotStarted";
+  const start = (row: number) => shortTime(created[row] ?? 0);
+  const text = (key: string, title: string, width: number, values: (string | null)[]): Column => {
+    const cell = (row: number) => <span title={values[row] ?? ""}>{values[row]}</span>;
+    return { key, title, width, value: (row) => values[row] ?? null, cell };
+  };
   const link = (row: number) => (
     <a href={view(["runs", id[row] ?? ""])} tabIndex={-1} title={id[row]}>
       {name[row]} <small>{id[row]}</small>
@@ -34,57 +35,39 @@ export function columnsOf(folder: string, runs: Runs, chosen: string[], isNarrow
   );
   const below = (row: number) => (
     <>
-      {state(row, true)} {link(row)}
+      <State status={statusOf(row)} short /> {link(row)}
       <small>
-        {shortTime(created[row] ?? 0)} · {trigger[row]}
+        {start(row)} · {trigger[row]}
       </small>
     </>
   );
-  const seconds = (row: number) => {
-    return isActive(status[row] ?? "Completed") ? Date.now() / 1000 - (created[row] ?? 0) : (runs.seconds[row] ?? null);
-  };
-  const started = (row: number) => <span title={when(created[row] ?? 0)}>{shortTime(created[row] ?? 0)}</span>;
-  const names = { ...text(name), key: "name", title: "Pipeline", width: 200, cell: isNarrow ? below : link };
-  const durations: Column = {
-    key: "seconds",
-    title: "Duration",
-    width: 112,
-    isNumber: true,
-    value: seconds,
-    cell: (row) => <Duration isActive={isActive(status[row] ?? "Completed")} seconds={() => seconds(row)} />,
-  };
+  const seconds = (row: number) =>
+    isActive(statusOf(row)) ? Date.now() / 1000 - (created[row] ?? 0) : (runs.seconds[row] ?? null);
+  const names = { ...text("name", "Pipeline", 200, name), cell: isNarrow ? below : link };
+  const ticking = (row: number) => <Duration isActive={isActive(statusOf(row))} seconds={() => seconds(row)} />;
+  const durations = { ...text("seconds", "Duration", 112, []), isNumber: true, value: seconds, cell: ticking };
   if (isNarrow) return [names, durations];
+  const order = (row: number) => ORDER.indexOf(statusOf(row));
+  const state = (row: number) => <State status={statusOf(row)} />;
+  const moment = (row: number) => <span title={when(created[row] ?? 0)}>{start(row)}</span>;
+  const curve = (row: number) => <Sparkline folder={folder} run={id[row] ?? ""} />;
+  const chosenColumn = (key: string): Column[] => {
+    const path = key.slice(2);
+    const title = path.split("/").at(-1) ?? path;
+    const [metric, input] = key.startsWith("m:") ? [runs.metrics[path]] : [undefined, runs.inputs[path]];
+    const value = (row: number) => metric?.[row] ?? null;
+    const cell = (row: number) => number(metric?.[row]);
+    if (metric) return [{ key, title, hint: `metric ${path}`, width: 112, isNumber: true, value, cell }];
+    return input ? [{ ...text(key, title, 124, input), hint: `input ${path}` }] : [];
+  };
   return [
-    {
-      key: "status",
-      title: "State",
-      width: 130,
-      value: (row) => ORDER.indexOf(status[row] ?? ""),
-      cell: (row) => state(row, false),
-    },
+    { key: "status", title: "State", width: 130, value: order, cell: state },
     names,
-    { ...text(trigger), key: "trigger", title: "Trigger", width: 120 },
-    { key: "created", title: "Started", width: 118, value: (row) => created[row] ?? 0, cell: started },
+    text("trigger", "Trigger", 120, trigger),
+    { key: "created", title: "Started", width: 118, value: (row) => created[row] ?? 0, cell: moment },
     durations,
-    ...chosen.flatMap((key): Column[] => {
-      const path = key.slice(2);
-      const title = path.split("/").at(-1) ?? path;
-      const [metric, input] = key.startsWith("m:") ? [runs.metrics[path]] : [undefined, runs.inputs[path]];
-      const cell = (row: number) => number(metric?.[row]);
-      if (metric)
-        return [
-          { key, title, hint: `metric ${path}`, width: 112, isNumber: true, value: (row) => metric[row] ?? null, cell },
-        ];
-      return input ? [{ ...text(input), key, title, hint: `input ${path}`, width: 124 }] : [];
-    }),
-    {
-      ...text([]),
-      key: "sparkline",
-      title: "Curve",
-      hint: "the main metric over the training",
-      width: 112,
-      cell: (row) => <Sparkline folder={folder} run={id[row] ?? ""} />,
-    },
+    ...chosen.flatMap(chosenColumn),
+    { ...text("sparkline", "Curve", 112, []), hint: "the main metric over the training", cell: curve },
   ];
 }
 

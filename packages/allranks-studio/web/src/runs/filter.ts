@@ -6,32 +6,30 @@ type Test = (row: number) => boolean;
 
 export const EXAMPLE = "status:failed  loss<0.3  -trigger:nightly";
 
-// Return the rows that match, in the order of the runs. Raise Error for a field that no run has.
-export function filterRows(runs: Runs, text: string): number[] {
+const FIXED = ["status", "name", "trigger", "id", "seconds", "created"] as const;
+const FIELDS = `${FIXED.join(", ")}, pipeline, each metric and each input`;
+
+// Return the rows that match, in the order of the runs, or what is wrong with the filter.
+export function filterRows(runs: Runs, text: string): [rows: number[], problem: string] {
+  let problem = "";
   const tests = [...text.matchAll(/(-?)(?:([^\s"<>=:!]+)(<=|>=|!=|[:=<>]))?("[^"]*"?|\S+)/g)].map(
-    ([, minus, field, operator, value = ""]): Test => {
-      const wanted = value.replaceAll('"', "").toLowerCase();
-      const words = [runs.name, runs.id, runs.trigger, runs.status];
-      const test = operator ? compare(fieldsOf(runs, field ?? ""), operator, wanted) : compare(words, ":", wanted);
+    ([, minus, field, operator = ":", value = ""]): Test => {
+      const columns = field ? fieldsOf(runs, field) : [runs.name, runs.id, runs.trigger, runs.status];
+      if (!columns.length) problem = `There is no field "${field}". Fields: ${FIELDS}.`;
+      const test = compare(columns, operator, value.replaceAll('"', "").toLowerCase());
       return minus ? (row) => !test(row) : test;
     },
   );
-  return [...runs.id.keys()].filter((row) => tests.every((test) => test(row)));
+  return problem ? [[], problem] : [[...runs.id.keys()].filter((row) => tests.every((test) => test(row))), ""];
 }
 
 // Return the columns that a name stands for: "loss" is also "train/loss" and "validation_loss".
 function fieldsOf(runs: Runs, field: string): Value[][] {
-  const { status, name, trigger, id, seconds, created } = runs;
-  const fixed = new Map<string, Value[]>(
-    Object.entries({ status, name, trigger, id, seconds, created, pipeline: name }),
-  );
-  const known = fixed.get(field);
-  if (known) return [known];
-  const named = [...Object.entries(runs.metrics), ...Object.entries(runs.inputs)];
+  const fixed = FIXED.find((name) => name === (field === "pipeline" ? "name" : field));
+  if (fixed) return [runs[fixed]];
   const isMeant = (full: string) => full === field || ["/", "_", ".", "-"].some((mark) => full.endsWith(mark + field));
-  const found = named.filter(([full]) => isMeant(full)).map(([, column]) => column);
-  if (found.length) return found;
-  throw new Error(`There is no field "${field}". Fields: ${[...fixed.keys()].join(", ")}, each metric and each input.`);
+  const named: [string, Value[]][] = [...Object.entries(runs.metrics), ...Object.entries(runs.inputs)];
+  return named.filter(([full]) => isMeant(full)).map(([, column]) => column);
 }
 
 function compare(columns: Value[][], operator: string, wanted: string): Test {

@@ -13,13 +13,12 @@ import { type Line, Table } from "./table";
 
 const MOST_COMPARED = 20;
 
-type Group = "" | "name" | "trigger";
-
-const GROUPS: [Group, string][] = [
+const GROUPS = [
   ["", "not at all"],
   ["name", "by pipeline"],
   ["trigger", "by trigger"],
-];
+] as const;
+type Group = (typeof GROUPS)[number][0];
 const sorting = createSavedStore("studio.runs.sort", { key: "created", descending: true });
 const grouping = createSavedStore<Group>("studio.runs.group", "");
 const choice = createSavedStore<string[] | null>("studio.runs.columns", null); // null: the commonest metrics
@@ -54,17 +53,17 @@ function AllRuns({ folder, runs }: { folder: string; runs: Runs }) {
   const metrics = useMemo(() => chosen ?? commonest(runs), [chosen, runs]);
   const columns = useMemo(() => columnsOf(folder, runs, metrics, isNarrow), [folder, runs, metrics, isNarrow]);
   const filter = useDeferredValue(text);
-  const [rows, problem] = useMemo((): [number[], string] => {
-    try {
-      return [filterRows(runs, filter), ""];
-    } catch (error) {
-      return [[], (error as Error).message];
-    }
-  }, [runs, filter]);
+  const [rows, problem] = useMemo(() => filterRows(runs, filter), [runs, filter]);
   const lines = useMemo(() => {
     const column = columns.find(({ key }) => key === sort.key);
     const sorted = column ? rows.toSorted(byColumn(column, sort.descending)) : rows;
-    return group ? grouped(runs, sorted, group, closed) : sorted.map(lineOf);
+    const lineOf = (row: number): Line => ({ key: runs.id[row] ?? "", group: null, rows: [row] });
+    if (!group) return sorted.map(lineOf);
+    // Groups in the order of their first run, each with its head; closed ones have no more.
+    return [...Map.groupBy(sorted, (row) => runs[group][row] ?? "")].flatMap(([name, members]): Line[] => [
+      { key: `group:${name}`, group: name, rows: members },
+      ...(closed.has(name) ? [] : members.map(lineOf)),
+    ]);
   }, [runs, rows, columns, sort, group, closed]);
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
@@ -127,27 +126,13 @@ function AllRuns({ folder, runs }: { folder: string; runs: Runs }) {
 
 // Return the keys of the metrics that most runs have.
 function commonest(runs: Runs): string[] {
-  const amount = (values: (number | null)[]) => values.filter((value) => value !== null).length;
-  const names = Object.entries(runs.metrics).map(([name, values]): [string, number] => [name, amount(values)]);
-  return names
-    .sort(([, one], [, other]) => other - one)
-    .slice(0, 3)
-    .map(([name]) => `m:${name}`);
+  const absent = (name: string) => runs.metrics[name]?.filter((value) => value === null).length ?? 0;
+  const names = Object.keys(runs.metrics).sort((one, other) => absent(one) - absent(other));
+  return names.slice(0, 3).map((name) => `m:${name}`);
 }
 
 function changedSet(before: Set<string>, names: string[], isIn: boolean): Set<string> {
   return isIn ? new Set([...before, ...names]) : new Set([...before].filter((name) => !names.includes(name)));
-}
-
-const lineOf = (row: number): Line => ({ row, group: "", rows: [] });
-
-// Return the lines of groups in the order of their first run, each with its head; closed ones have no more.
-function grouped(runs: Runs, rows: number[], by: "name" | "trigger", closed: Set<string>): Line[] {
-  const groups = Map.groupBy(rows, (row) => runs[by][row] ?? "");
-  return [...groups].flatMap(([group, members]): Line[] => [
-    { row: -1, group, rows: members },
-    ...(closed.has(group) ? [] : members.map(lineOf)),
-  ]);
 }
 
 function Chooser({ runs, chosen, onClose }: { runs: Runs; chosen: string[]; onClose: () => void }) {

@@ -2,16 +2,16 @@
 // biome-ignore-all lint/a11y/useFocusableInteractive: the grid has the focus and names the active row
 // A grid of thousands of rows, of which only those in sight exist. Rows that stay in sight are not drawn again.
 import { type KeyboardEvent, type MouseEvent, memo, useEffect, useLayoutEffect, useRef, useState } from "react";
-import { type Runs, type Status, SYMBOLS } from "../api";
+import { type Runs, SYMBOLS } from "../api";
 import { count } from "../format";
 import { navigate, view } from "../router";
 import type { Column } from "./columns";
 
 // A line of the table: a run, or the head of a group.
 export interface Line {
-  row: number; // -1 for a head
-  group: string; // its name; "" for a run
-  rows: number[]; // of the group
+  key: string; // the run's id, or the group's
+  group: string | null; // its name; null for a run
+  rows: number[]; // the run's, or those of the group
 }
 
 const OVERSCAN = 6;
@@ -38,8 +38,8 @@ export function Table(properties: Properties) {
   const [visible, setVisible] = useState(40);
   const [active, setActive] = useState("");
   const lastSelected = useRef(-1);
-  const keyOf = ({ row, group }: Line) => (row < 0 ? `group:${group}` : (runs.id[row] ?? ""));
-  const position = active ? lines.findIndex((line) => keyOf(line) === active) : -1;
+  const idsOf = ({ rows }: Line) => rows.map((row) => runs.id[row] ?? "");
+  const position = active ? lines.findIndex(({ key }) => key === active) : -1;
 
   useLayoutEffect(() => {
     const measure = () => setVisible(Math.ceil((grid.current?.clientHeight ?? 0) / height) + 1);
@@ -62,18 +62,18 @@ export function Table(properties: Properties) {
     if (!element || !line) return;
     const [top, bottom] = [index * height, (index + 2) * height - element.clientHeight];
     element.scrollTop = Math.max(bottom, Math.min(top, element.scrollTop));
-    setActive(keyOf(line));
+    setActive(line.key);
   };
   const select = (index: number, withRange: boolean) => {
     const from = withRange && lastSelected.current >= 0 ? lastSelected.current : index;
     const range = lines.slice(Math.min(from, index), Math.max(from, index) + 1);
-    const ids = range.flatMap(({ row, rows }) => (row < 0 ? rows : [row])).map((row) => runs.id[row] ?? "");
+    const ids = range.flatMap(idsOf);
     properties.onSelect(ids, from !== index || !ids.every((id) => selected.has(id)));
     lastSelected.current = index;
   };
-  const open = ({ row, group }: Line) => {
-    if (row < 0) properties.onClose(group);
-    else navigate(view(["runs", runs.id[row] ?? ""]));
+  const open = ({ key, group }: Line) => {
+    if (group === null) navigate(view(["runs", key]));
+    else properties.onClose(group);
   };
   const press = (event: KeyboardEvent) => {
     if (event.target !== grid.current || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -90,7 +90,7 @@ export function Table(properties: Properties) {
     const isFold = event.key === (closed.has(line?.group ?? "") ? "ArrowRight" : "ArrowLeft");
     if (target !== undefined) move(target);
     else if (event.key === " " && line) select(position, event.shiftKey);
-    else if (line && (event.key === "Enter" || (isFold && line.row < 0))) open(line);
+    else if (line && (event.key === "Enter" || (isFold && line.group !== null))) open(line);
     else return;
     event.preventDefault();
   };
@@ -100,7 +100,7 @@ export function Table(properties: Properties) {
     const index = Number(target.closest<HTMLElement>("[data-line]")?.dataset.line ?? -1);
     const line = lines[index];
     if (!line || target.closest("a")) return;
-    setActive(keyOf(line));
+    setActive(line.key);
     if (target.closest(".select")) select(index, event.shiftKey);
     else open(line);
   };
@@ -152,19 +152,16 @@ export function Table(properties: Properties) {
       <div role="rowgroup" className="lines" style={{ height: lines.length * height }}>
         {indices.map((index) => {
           const line = lines[index] as Line;
-          const ids = (line.row < 0 ? line.rows : [line.row]).map((row) => runs.id[row] ?? "");
           return (
             <Row
               key={index < from || index >= to ? "active" : index % pool}
-              id={keyOf(line)}
               index={index}
-              top={index * height}
               runs={runs}
               line={line}
               columns={columns}
               isActive={index === position}
-              isSelected={ids.every((id) => selected.has(id))}
-              isClosed={closed.has(line.group)}
+              isSelected={idsOf(line).every((id) => selected.has(id))}
+              isClosed={line.group !== null && closed.has(line.group)}
             />
           );
         })}
@@ -173,30 +170,26 @@ export function Table(properties: Properties) {
   );
 }
 
-interface RowProperties {
-  id: string;
+interface RowProperties extends Pick<Properties, "runs" | "columns"> {
   index: number;
-  top: number;
-  runs: Runs;
   line: Line;
-  columns: Column[];
   isActive: boolean;
   isSelected: boolean;
   isClosed: boolean;
 }
 
-const Row = memo(function Row({ id, index, top, runs, line, columns, isActive, isSelected, isClosed }: RowProperties) {
-  const isGroup = line.row < 0;
+const Row = memo(function Row({ index, runs, line, columns, isActive, isSelected, isClosed }: RowProperties) {
+  const isGroup = line.group !== null;
   return (
     <div
       role="row"
-      id={`line-${id}`}
+      id={`line-${line.key}`}
       data-line={index}
       className={`${isGroup ? "line of" : "line"}${isActive ? " active" : ""}`}
       aria-rowindex={index + 2}
       aria-selected={isSelected}
       aria-expanded={isGroup ? !isClosed : undefined}
-      style={{ transform: `translateY(${top}px)` }}
+      style={{ transform: `translateY(calc(${index} * var(--row)))` }}
     >
       <span role="gridcell" className="select">
         <i aria-hidden="true">{isSelected ? "☑" : "☐"}</i>
@@ -206,7 +199,7 @@ const Row = memo(function Row({ id, index, top, runs, line, columns, isActive, i
       ) : (
         columns.map((column) => (
           <span key={column.key} role="gridcell" className={column.isNumber ? "number" : undefined}>
-            {column.cell(line.row)}
+            {column.cell(line.rows[0] ?? 0)}
           </span>
         ))
       )}
@@ -215,16 +208,14 @@ const Row = memo(function Row({ id, index, top, runs, line, columns, isActive, i
 });
 
 function Head({ line, runs, isClosed }: { line: Line; runs: Runs; isClosed: boolean }) {
-  const counts = new Map<Status, number>();
-  for (const row of line.rows)
-    counts.set(runs.status[row] as Status, (counts.get(runs.status[row] as Status) ?? 0) + 1);
+  const states = Map.groupBy(line.rows, (row) => runs.status[row] ?? "NotStarted");
   return (
     <span role="gridcell">
       <i aria-hidden="true">{isClosed ? "▸" : "▾"}</i> <b>{line.group}</b>{" "}
       <small>{count(line.rows.length, "run")}</small>
-      {[...counts].map(([status, amount]) => (
+      {[...states].map(([status, rows]) => (
         <small key={status} className={`state ${status}`} title={status}>
-          {SYMBOLS[status]} {amount}
+          {SYMBOLS[status]} {rows.length}
         </small>
       ))}
     </span>
