@@ -3,32 +3,31 @@ import { Component, type ReactNode, useEffect } from "react";
 import type { Folder } from "./api";
 import { Button, Select } from "./controls";
 import { connection, onEvent } from "./events";
-import { Later } from "./later";
+import { later } from "./later";
 import { Empty, Messages, Problem, Tabs } from "./parts";
 import { type Address, navigate, useAddress, view } from "./router";
 import Runs from "./runs";
 import { unauthorised, useServer } from "./server";
 import { useStore } from "./store";
 
-type View = (folder: Folder, address: Address) => ReactNode;
+// Loaded when they are opened: the table of runs is on screen first.
+const Run = later(() => import("./run"));
+const Compare = later(() => import("./runs/compare"));
+const Schedules = later(() => import("./schedules"));
+const Designer = later(() => import("./designer"));
 
-// The views by the first part of their path. Those that are imported here are loaded when they are opened: the table
-// of runs is on screen first.
-const RUN = () => import("./run");
-const COMPARE = () => import("./runs/compare");
-const SCHEDULES = () => import("./schedules");
-const DESIGNER = () => import("./designer");
-const runs: View = (folder, { path: [, id, tab = "graph"] }) =>
-  id === undefined ? <Runs folder={folder} /> : <Later load={RUN} properties={{ folder, id, tab }} />;
-const VIEWS = new Map<string, View>([
-  ["runs", runs],
-  ["compare", (folder, { query }) => <Later load={COMPARE} properties={{ folder, runs: query.get("runs") ?? "" }} />],
-  ["schedules", (folder) => <Later load={SCHEDULES} properties={{ folder }} />],
-  [
-    "designer",
-    (folder, { query }) => <Later load={DESIGNER} properties={{ folder: folder.id, path: query.get("path") ?? "" }} />,
-  ],
-]);
+function View({ folder, address: { path, query } }: { folder: Folder; address: Address }) {
+  const [area = "runs", id, tab = "graph"] = path;
+  if (area === "runs") return id ? <Run folder={folder} id={id} tab={tab} /> : <Runs folder={folder} />;
+  if (area === "compare") return <Compare folder={folder} runs={query.get("runs") ?? ""} />;
+  if (area === "schedules") return <Schedules folder={folder} />;
+  if (area === "designer") return <Designer folder={folder.id} path={query.get("path") ?? ""} />;
+  return (
+    <Empty title="There is no such page.">
+      <a href={view(["runs"])}>Runs</a>
+    </Empty>
+  );
+}
 
 export function App() {
   const address = useAddress();
@@ -43,17 +42,12 @@ export function App() {
   const wanted = address.query.get("folder");
   const folder = data.folders.find(({ id }) => id === wanted) ?? data.folders[0];
   if (!folder) return <Empty title="No folder is open." />;
-  const area = address.path[0] ?? "runs";
   return (
     <>
-      <Header folders={data.folders} folder={folder} area={area} />
+      <Header folders={data.folders} folder={folder} area={address.path[0] ?? "runs"} />
       <main>
         <Boundary key={address.path.slice(0, 2).join("/")}>
-          {VIEWS.get(area)?.(folder, address) ?? (
-            <Empty title="There is no such page.">
-              <a href={view(["runs"])}>Runs</a>
-            </Empty>
-          )}
+          <View folder={folder} address={address} />
         </Boundary>
       </main>
       <Messages />

@@ -36,10 +36,11 @@ export function navigate(url: string): void {
   current.set(read());
 }
 
-// Change parts of the query without a new entry in the history; undefined removes one.
+// Change parts of the query without a new entry in the history; undefined and "" remove one.
 export function setQuery(changes: Query): void {
-  const query = Object.fromEntries(current.get().query);
-  history.replaceState(null, "", address(location.pathname, { ...query, ...changes }));
+  const query = { ...Object.fromEntries(current.get().query), ...changes };
+  const known = Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ""));
+  history.replaceState(null, "", address(location.pathname, known));
   current.set(read());
 }
 

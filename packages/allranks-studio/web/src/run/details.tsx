@@ -12,10 +12,10 @@ export function RunDetails({ folder, run }: { folder: Folder; run: Run }) {
   const models = run.models.map(({ name, version }): Pair => [name, `version ${version}`]);
   return (
     <aside className="details" aria-label="The run">
-      <Pairs title="Inputs" values={Object.entries(run.inputs)} folder={folder} />
-      <Pairs title="Outputs" values={Object.entries(run.outputs)} folder={folder} />
-      <Pairs title="Models" values={models} folder={folder} />
-      <Notes notes={run.notes} />
+      <Part title="Inputs">{pairs(Object.entries(run.inputs), folder)}</Part>
+      <Part title="Outputs">{pairs(Object.entries(run.outputs), folder)}</Part>
+      <Part title="Models">{pairs(models, folder)}</Part>
+      <Part title="Notes">{listed(run.notes)}</Part>
       {run.page && (
         <p>
           <a href={address("/api/page", { folder: folder.id, run: run.id })} target="_blank" rel="noreferrer" download>
@@ -54,7 +54,7 @@ export function StepDetails({ folder, run, step, now }: { folder: Folder; run: R
           <a href={to("resources")}>Resources</a>
         </p>
       )}
-      <Pairs title="Last metrics" values={Object.entries(metrics)} folder={folder} />
+      <Part title="Last metrics">{pairs(Object.entries(metrics), folder)}</Part>
       {ranks.length > 1 && (
         <Part title="Ranks">
           <Table
@@ -71,46 +71,38 @@ export function StepDetails({ folder, run, step, now }: { folder: Folder; run: R
           {ranks.length > MOST_RANKS && <p className="soft">and {ranks.length - MOST_RANKS} more</p>}
         </Part>
       )}
-      <Pairs title="Inputs" values={Object.entries(step.inputs)} folder={folder} />
-      <Pairs title="Outputs" values={outputs} folder={folder} />
-      <Notes notes={step.notes} />
+      <Part title="Inputs">{pairs(Object.entries(step.inputs), folder)}</Part>
+      <Part title="Outputs">{pairs(outputs, folder)}</Part>
+      <Part title="Notes">{listed(step.notes)}</Part>
     </aside>
   );
 }
 
+// A section, unless it has nothing.
 function Part({ title, children }: { title: string; children: ReactNode }) {
   return (
-    <section>
-      <h2 className="small">{title}</h2>
-      {children}
-    </section>
+    children && (
+      <section>
+        <h2 className="small">{title}</h2>
+        {children}
+      </section>
+    )
   );
 }
 
 type Pair = [string, string | number | null];
 
-// Values under a title. Paths in the folder are shown relative to it.
-function Pairs({ title, values, folder }: { title: string; values: Pair[]; folder: Folder }) {
+// Paths in the folder are shown relative to it.
+function pairs(values: Pair[], folder: Folder) {
   const shown = (value: Pair[1]) => (typeof value === "string" ? value.replace(`${folder.path}/`, "") : number(value));
-  return (
-    values.length > 0 && (
-      <Part title={title}>
-        <Values values={values.map(([name, value]) => [name, shown(value)])} />
-      </Part>
-    )
-  );
+  return values.length > 0 && <Values values={values.map(([name, value]) => [name, shown(value)])} />;
 }
 
-function Notes({ notes }: { notes: string[] }) {
-  return (
-    notes.length > 0 && (
-      <Part title="Notes">
-        <ul>
-          {[...new Set(notes)].map((note) => (
-            <li key={note}>{note}</li>
-          ))}
-        </ul>
-      </Part>
-    )
+const listed = (notes: string[]) =>
+  notes.length > 0 && (
+    <ul>
+      {[...new Set(notes)].map((note) => (
+        <li key={note}>{note}</li>
+      ))}
+    </ul>
   );
-}

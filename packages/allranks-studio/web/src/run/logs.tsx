@@ -31,15 +31,13 @@ export function Logs({ folder, run }: { folder: Folder; run: Run }) {
 
   const offset = query.get("offset");
   const hits = search.data?.hits ?? [];
-  const place = hits.findIndex(
-    (hit) => hit.step === step.path && hit.rank === rank.rank && String(hit.offset) === offset,
-  );
-  const jump = (hit: Hit | undefined) =>
-    hit && setQuery({ step: hit.step, rank: String(hit.rank), offset: String(hit.offset) });
+  const isHere = (hit: Hit) => hit.step === step.path && hit.rank === rank.rank && String(hit.offset) === offset;
+  const place = hits.findIndex(isHere);
+  const jump = (hit?: Hit) => hit && setQuery({ step: hit.step, rank: hit.rank, offset: hit.offset });
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (typed === find) jump(hits[place + 1]);
-    else setQuery({ find: typed || undefined });
+    else setQuery({ find: typed });
   };
   const type = (text: string) => {
     setTyped(text);
@@ -51,7 +49,7 @@ export function Logs({ folder, run }: { folder: Folder; run: Run }) {
         <Select
           label="Step"
           value={step.path}
-          options={steps.map(({ path }) => [path, path])}
+          options={steps.map(({ path }) => path)}
           onChange={(path) => setQuery({ step: path, rank: undefined, offset: undefined })}
         />
         <Select

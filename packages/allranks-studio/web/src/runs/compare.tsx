@@ -40,12 +40,7 @@ export default function Compare({ folder, runs }: { folder: Folder; runs: string
         <a href={view(["runs", id])}>
           {all.data?.name[row]} <small>{labelOf(id, differences.data)}</small>
         </a>
-        <Button
-          text="×"
-          className="plain"
-          name={`Remove ${id}`}
-          onClick={() => setQuery({ runs: others || undefined })}
-        />
+        <Button text="×" className="plain" name={`Remove ${id}`} onClick={() => setQuery({ runs: others })} />
       </Named>
     );
   };

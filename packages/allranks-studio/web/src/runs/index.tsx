@@ -9,7 +9,7 @@ import { useServer } from "../server";
 import { createSavedStore, useStore } from "../store";
 import { byColumn, columnsOf } from "./columns";
 import { EXAMPLE, filterRows } from "./filter";
-import { type Line, Table } from "./table";
+import { type Line, sorting, Table } from "./table";
 
 const MOST_COMPARED = 20;
 
@@ -19,7 +19,6 @@ const GROUPS = [
   ["trigger", "by trigger"],
 ] as const;
 type Group = (typeof GROUPS)[number][0];
-const sorting = createSavedStore("studio.runs.sort", { key: "created", descending: true });
 const grouping = createSavedStore<Group>("studio.runs.group", "");
 const choice = createSavedStore<string[] | null>("studio.runs.columns", null); // null: the commonest metrics
 
@@ -67,7 +66,11 @@ function AllRuns({ folder, runs }: { folder: string; runs: Runs }) {
   }, [runs, rows, columns, sort, group, closed]);
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
-      if (event.key !== "/" || (event.target as Element).closest("input, textarea, select, dialog")) return;
+      const target = event.target as Element;
+      // Arrows move through the rows without a click before.
+      const isArrow = target === document.body && event.key.startsWith("Arrow");
+      if (isArrow) document.querySelector<HTMLElement>("[role=treegrid]")?.focus({ preventScroll: true });
+      if (event.key !== "/" || target.closest("input, textarea, select, dialog")) return;
       event.preventDefault();
       field.current?.focus();
     };
@@ -79,8 +82,6 @@ function AllRuns({ folder, runs }: { folder: string; runs: Runs }) {
   const canCompare = ids.length >= 2 && ids.length <= MOST_COMPARED;
   const total = count(runs.id.length, "run");
   const amount = rows.length < runs.id.length ? `${rows.length.toLocaleString("en")} of ${total}` : total;
-  const changeSort = (key: string) =>
-    sorting.set((before) => ({ key, descending: before.key === key ? !before.descending : key === "created" }));
   return (
     <>
       <search className="bar">
@@ -90,7 +91,7 @@ function AllRuns({ folder, runs }: { folder: string; runs: Runs }) {
           aria-invalid={problem ? true : undefined}
           placeholder={`Filter   ${EXAMPLE}   /`}
           value={text}
-          onChange={(value) => setQuery({ filter: value || undefined })}
+          onChange={(value) => setQuery({ filter: value })}
           spellCheck={false}
         />
         <Select label="Group" value={group} options={GROUPS} onChange={(value) => grouping.set(value as Group)} />
@@ -112,8 +113,6 @@ function AllRuns({ folder, runs }: { folder: string; runs: Runs }) {
         lines={lines}
         columns={columns}
         isNarrow={isNarrow}
-        sort={sort}
-        onSort={changeSort}
         selected={selected}
         onSelect={(changed, isSelected) => setSelected((before) => changedSet(before, changed, isSelected))}
         closed={closed}

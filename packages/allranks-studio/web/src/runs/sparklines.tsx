@@ -9,29 +9,23 @@ const MOST = 200; // of a request
 const REST = 80; // milliseconds without a new row in sight
 const FRESH = 5000; // milliseconds after which the curve of a running run is read again
 
-type Known = Record<string, { metric: string; values: number[] } | null>;
-
-const known = createStore<Known>({});
+const known = createStore<Sparklines>({});
 const waiting = new Set<string>();
 const asked = new Set<string>();
 let timer = 0;
 
-function ask(folder: string, run: string, delay = REST): void {
+function ask(folder: string, run: string, delay: number): void {
   waiting.add(run);
   clearTimeout(timer);
-  timer = window.setTimeout(() => void load(folder), delay);
-}
-
-async function load(folder: string): Promise<void> {
-  const runs = [...waiting].slice(-MOST);
-  waiting.clear();
-  for (const run of runs) asked.add(run);
-  try {
-    const found = await get<Sparklines>("/api/sparklines", { folder, runs: runs.join(",") });
-    known.set((before) => ({ ...before, ...Object.fromEntries(runs.map((run) => [run, found[run] ?? null])) }));
-  } catch {
-    for (const run of runs) asked.delete(run); // the table itself shows what is wrong
-  }
+  timer = window.setTimeout(() => {
+    const runs = [...waiting].slice(-MOST);
+    waiting.clear();
+    for (const each of runs) asked.add(each);
+    get<Sparklines>("/api/sparklines", { folder, runs: runs.join(",") }).then(
+      (found) => known.set((before) => ({ ...before, ...found })),
+      () => runs.map((each) => asked.delete(each)), // the table itself shows what is wrong
+    );
+  }, delay);
 }
 
 // Read the curves again whose runs have new points or have ended.
@@ -47,7 +41,7 @@ onEvent((event) => {
 export function Sparkline({ folder, run }: { folder: string; run: string }) {
   const found = useStore(known)[run];
   useEffect(() => {
-    if (!asked.has(run)) ask(folder, run);
+    if (!asked.has(run)) ask(folder, run, REST);
     return () => {
       waiting.delete(run);
     };

@@ -1,11 +1,14 @@
 // biome-ignore-all lint/a11y/useSemanticElements: rows at absolute places cannot be those of a <table>
 // biome-ignore-all lint/a11y/useFocusableInteractive: the grid has the focus and names the active row
 // A grid of thousands of rows, of which only those in sight exist. Rows that stay in sight are not drawn again.
-import { type KeyboardEvent, type MouseEvent, memo, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { type KeyboardEvent, type MouseEvent, memo, useLayoutEffect, useRef, useState } from "react";
 import { type Runs, SYMBOLS } from "../api";
 import { count } from "../format";
 import { navigate, view } from "../router";
+import { createSavedStore, useStore } from "../store";
 import type { Column } from "./columns";
+
+export const sorting = createSavedStore("studio.runs.sort", { key: "created", descending: true });
 
 // A line of the table: a run, or the head of a group.
 export interface Line {
@@ -22,8 +25,6 @@ interface Properties {
   lines: Line[];
   columns: Column[];
   isNarrow: boolean;
-  sort: { key: string; descending: boolean };
-  onSort: (key: string) => void;
   selected: Set<string>;
   onSelect: (ids: string[], isSelected: boolean) => void;
   closed: Set<string>;
@@ -31,7 +32,8 @@ interface Properties {
 }
 
 export function Table(properties: Properties) {
-  const { runs, lines, columns, isNarrow, sort, selected, closed } = properties;
+  const { runs, lines, columns, isNarrow, selected, closed } = properties;
+  const sort = useStore(sorting);
   const height = isNarrow ? 54 : 32;
   const grid = useRef<HTMLDivElement>(null);
   const [first, setFirst] = useState(0);
@@ -47,15 +49,9 @@ export function Table(properties: Properties) {
     addEventListener("resize", measure);
     return () => removeEventListener("resize", measure);
   }, [height]);
-  useEffect(() => {
-    // Arrows move through the rows without a click before.
-    const press = (event: globalThis.KeyboardEvent) => {
-      if (event.target === document.body && event.key.startsWith("Arrow")) grid.current?.focus({ preventScroll: true });
-    };
-    document.addEventListener("keydown", press);
-    return () => document.removeEventListener("keydown", press);
-  }, []);
 
+  const changeSort = (key: string) =>
+    sorting.set((before) => ({ key, descending: before.key === key ? !before.descending : key === "created" }));
   const move = (to: number) => {
     const index = Math.max(0, Math.min(lines.length - 1, to));
     const [element, line] = [grid.current, lines[index]];
@@ -142,7 +138,7 @@ export function Table(properties: Properties) {
             aria-sort={sort.key === key ? (sort.descending ? "descending" : "ascending") : undefined}
             className={isNumber ? "number" : undefined}
           >
-            <button type="button" title={hint} onClick={() => properties.onSort(key)}>
+            <button type="button" title={hint} onClick={() => changeSort(key)}>
               {title}
               {sort.key === key && <i aria-hidden="true">{sort.descending ? " ↓" : " ↑"}</i>}
             </button>
