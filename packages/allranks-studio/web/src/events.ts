@@ -26,14 +26,14 @@ export function useEvents(listener: Listener): void {
 }
 
 let last = ""; // the id of the last event, after which the next connection continues
-let isBehind = false; // whether events may have come while there was no connection
+let isBehind = document.hidden; // whether events may have come while there was no connection
 
 function open(): void {
   source = new EventSource(last ? `/api/events?last=${encodeURIComponent(last)}` : "/api/events");
   source.onopen = () => {
     connection.set("open");
     if (isBehind && !last) tell({ kind: "reset" });
-    isBehind = false;
+    isBehind = true; // when it is opened again
   };
   source.onmessage = (message) => {
     last = message.lastEventId;
@@ -46,7 +46,6 @@ function open(): void {
     // started again has another key.
     source = null;
     get("/api/state").catch(() => {});
-    isBehind = true;
     setTimeout(resume, 3000);
   };
 }
@@ -56,7 +55,6 @@ function tell(event: Event): void {
 }
 
 function resume(): void {
-  isBehind ||= document.hidden;
   if (!source && !document.hidden && listeners.size > 0) open();
 }
 

@@ -98,17 +98,9 @@ export function Table({ heads, rows }: { heads: ReactNode[]; rows: ReactNode[][]
 }
 
 // Text that is folded until it is asked for.
-export function Folded({
-  title,
-  isOpen = false,
-  children,
-}: {
-  title: ReactNode;
-  isOpen?: boolean;
-  children: ReactNode;
-}) {
+export function Folded({ title, open = false, children }: { title: string; open?: boolean; children: ReactNode }) {
   return (
-    <details open={isOpen}>
+    <details open={open}>
       <summary>{title}</summary>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled by keyboard */}
       <pre tabIndex={0}>{children}</pre>

@@ -8,15 +8,32 @@ import { address } from "../server";
 
 const MOST_RANKS = 100;
 
-export function RunDetails({ folder, run }: { folder: Folder; run: Run }) {
+interface Properties {
+  folder: Folder;
+  run: Run;
+  now: number;
+}
+
+export function Details({ folder, run, step, now }: Properties & { step: Step | undefined }) {
+  const { inputs, notes } = step ?? run;
+  const outputs = step?.outputs.map(({ name, value }): Pair => [name, value]) ?? Object.entries(run.outputs);
   const models = run.models.map(({ name, version }): Pair => [name, `version ${version}`]);
   return (
-    <aside className="details" aria-label="The run">
-      <Part title="Inputs">{pairs(Object.entries(run.inputs), folder)}</Part>
-      <Part title="Outputs">{pairs(Object.entries(run.outputs), folder)}</Part>
-      <Part title="Models">{pairs(models, folder)}</Part>
-      <Part title="Notes">{listed(run.notes)}</Part>
-      {run.page && (
+    <aside className="details" aria-label={step ? `Step ${step.path}` : "The run"}>
+      {step && <Facts folder={folder} run={run} step={step} now={now} />}
+      <Part title="Inputs">{pairs(Object.entries(inputs), folder)}</Part>
+      <Part title="Outputs">{pairs(outputs, folder)}</Part>
+      {!step && <Part title="Models">{pairs(models, folder)}</Part>}
+      <Part title="Notes">
+        {notes.length > 0 && (
+          <ul>
+            {[...new Set(notes)].map((note) => (
+              <li key={note}>{note}</li>
+            ))}
+          </ul>
+        )}
+      </Part>
+      {!step && run.page && (
         <p>
           <a href={address("/api/page", { folder: folder.id, run: run.id })} target="_blank" rel="noreferrer" download>
             Save the run as a page
@@ -28,10 +45,10 @@ export function RunDetails({ folder, run }: { folder: Folder; run: Run }) {
   );
 }
 
-export function StepDetails({ folder, run, step, now }: { folder: Folder; run: Run; step: Step; now: number }) {
+// What only a step has.
+function Facts({ folder, run, step, now }: Properties & { step: Step }) {
   const to = (tab: string, rank?: number) => view(["runs", run.id, tab], { step: step.path, rank });
   const { metrics, ranks, reused_from: earlier } = step;
-  const outputs = step.outputs.map(({ name, value }): Pair => [name, value]);
   const values: [string, ReactNode][] = [
     ["Component", step.component],
     ["Kind", step.kind === "command" ? "" : step.kind],
@@ -42,7 +59,7 @@ export function StepDetails({ folder, run, step, now }: { folder: Folder; run: R
     ["Reused from", earlier && <a href={view(["runs", earlier])}>{earlier}</a>],
   ];
   return (
-    <aside className="details" aria-label={`Step ${step.path}`}>
+    <>
       <h2>
         {step.path} <State status={step.status} />
       </h2>
@@ -71,10 +88,7 @@ export function StepDetails({ folder, run, step, now }: { folder: Folder; run: R
           {ranks.length > MOST_RANKS && <p className="soft">and {ranks.length - MOST_RANKS} more</p>}
         </Part>
       )}
-      <Part title="Inputs">{pairs(Object.entries(step.inputs), folder)}</Part>
-      <Part title="Outputs">{pairs(outputs, folder)}</Part>
-      <Part title="Notes">{listed(step.notes)}</Part>
-    </aside>
+    </>
   );
 }
 
@@ -97,12 +111,3 @@ function pairs(values: Pair[], folder: Folder) {
   const shown = (value: Pair[1]) => (typeof value === "string" ? value.replace(`${folder.path}/`, "") : number(value));
   return values.length > 0 && <Values values={values.map(([name, value]) => [name, shown(value)])} />;
 }
-
-const listed = (notes: string[]) =>
-  notes.length > 0 && (
-    <ul>
-      {[...new Set(notes)].map((note) => (
-        <li key={note}>{note}</li>
-      ))}
-    </ul>
-  );

@@ -6,7 +6,7 @@ import { setQuery, useAddress, view } from "../router";
 import { useServer } from "../server";
 import { Actions } from "./actions";
 import { Curves } from "./curves";
-import { RunDetails, StepDetails } from "./details";
+import { Details } from "./details";
 import { Graph } from "./graph";
 import { Logs } from "./logs";
 import { Resources } from "./resources";
@@ -36,11 +36,7 @@ export default function RunView({ folder, id, tab }: { folder: Folder; id: strin
         {isOverview && (
           <div className="split">
             {tab === "graph" ? <Graph {...overview} /> : <Timeline {...overview} />}
-            {step ? (
-              <StepDetails folder={folder} run={run} step={step} now={now} />
-            ) : (
-              <RunDetails folder={folder} run={run} />
-            )}
+            <Details folder={folder} run={run} step={step} now={now} />
           </div>
         )}
         {tab === "curves" && <Curves folder={folder} run={id} step={step?.path} />}
@@ -96,7 +92,7 @@ function Failure({ run, verdict }: { run: Run; verdict: Verdict }) {
         <a href={view(["runs", run.id, "logs"], { step, rank: rank ?? undefined })}>Open the log</a>
       </p>
       {tail.length > 0 && (
-        <Folded title={`The last ${count(tail.length, "line")} of the log`} isOpen>
+        <Folded title={`The last ${count(tail.length, "line")} of the log`} open>
           {harmless(tail.join("\n"))}
         </Folded>
       )}

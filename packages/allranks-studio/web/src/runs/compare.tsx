@@ -116,7 +116,7 @@ function Differences({ found }: { found: Comparison }) {
         <h2>Code that differs between the first two</h2>
         {!code.length && <p className="soft">Their steps have the same code.</p>}
         {code.map(({ step, file, lines }) => (
-          <Folded key={`${step}/${file}`} isOpen={code.length < 4} title={`${file} of ${step}`}>
+          <Folded key={`${step}/${file}`} open={code.length < 4} title={`${file} of ${step}`}>
             {lines.map(difference)}
           </Folded>
         ))}
