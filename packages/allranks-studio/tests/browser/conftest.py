@@ -1,6 +1,7 @@
 """A project in a studio, in Chromium."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,10 @@ from serving import serving
 from allranks.history.records import RunRecord, Status, Verdict
 from allranks.history.store import Store
 from allranks.project import files
+from allranks.scheduler.ledger import CREATED, Ledger
+from allranks.scheduler.paths import SchedulerPaths
+from allranks.schedules.finding import Schedule
+from allranks.schedules.triggers import Cron
 from allranks.workspace import Workspace
 from chromium import PROGRAM, Tab, chromium
 from run_records import make_ranks, make_run, make_step, make_sweep, trained_run
@@ -29,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module")
 def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    """A project of the template, with runs that completed, a sweep, and one run that failed."""
+    """A project of the template, with runs that completed, a sweep, a run that failed, and a schedule that fired."""
     folder = tmp_path_factory.mktemp("studio") / "project"
     files.create(folder, files.template())
     workspace = Workspace(folder / ".allranks")
@@ -40,6 +45,10 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
             for step in run.steps:
                 points = [(name, point) for name, curve in step.metrics.items() for point in curve]
                 store.add_points(run.id, step.name, points)
+    with Ledger(SchedulerPaths(workspace).ledger) as ledger:
+        now = datetime.now(UTC)
+        ledger.put(Schedule("nightly", "nightly", "", Cron("0 2 * * *"), CREATED), "{}", "", now, enabled=True)
+        ledger.add("nightly", now)
     with serving(folder) as client, chromium(tmp_path_factory.mktemp("profile")) as browser:
         yield browser.open(f"{client.origin}/?token={client.session.token}", 1440, 900)
 
