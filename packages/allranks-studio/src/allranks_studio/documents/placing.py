@@ -9,6 +9,7 @@ from allranks_studio.documents.edits import Expression, Literal
 from allranks_studio.documents.source import NodePlace, Outline, ValuePlace
 
 _HIDDEN = "The value is set by code that is not in the step's call; edit it there."
+_OTHER = "Other code sets another value than this one; edit that code."
 
 
 def placed(graph: Graph, outline: Outline) -> Graph:
@@ -61,18 +62,13 @@ def _input(port: InputPort, places: Mapping[str, ValuePlace], *, is_set: bool) -
     if place is None:
         is_hidden = is_set and port.value is not None
         return replace(port, locked=_HIDDEN) if is_hidden else port
-    locked = place.lock.text if place.lock is not None else ""
-    if isinstance(place.value, Expression):
-        return replace(port, value=place.value, line=place.line, locked=locked)
-    if isinstance(place.value, Literal) and isinstance(port.value, Literal):
-        if port.type not in PRIMITIVES:  # the text of a path, which the reader resolves
-            return replace(port, value=place.value, line=place.line, locked=locked)
-        ours, theirs = place.value.value, port.value.value
-        differs = ours != theirs and str(ours) != str(theirs)
-    elif port.value is None:
-        return replace(port, value=place.value, line=place.line, locked=locked)
-    else:
-        differs = place.value != port.value
-    if differs and not locked:
-        locked = "Other code sets another value than this one; edit that code."
-    return replace(port, line=place.line, locked=locked)
+    port = replace(port, line=place.line, locked=place.lock.text if place.lock is not None else "")
+    ours, theirs = place.value, port.value
+    is_same = ours == theirs
+    if isinstance(ours, Literal) and isinstance(theirs, Literal):
+        if port.type not in PRIMITIVES:  # a path, which the reader resolves
+            return replace(port, value=ours)
+        is_same = is_same or str(ours.value) == str(theirs.value)
+    elif isinstance(ours, Expression) or theirs is None:
+        return replace(port, value=ours)
+    return port if is_same or port.locked else replace(port, locked=_OTHER)

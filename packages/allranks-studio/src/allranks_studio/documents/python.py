@@ -15,10 +15,13 @@ from allranks_studio.documents.edits import Edit, FromOutput
 from allranks_studio.documents.patches import Patch
 from allranks_studio.documents.python_editor import Editor, in_use
 from allranks_studio.documents.python_layout import set_compute, set_distribution, set_layout
-from allranks_studio.documents.python_outline import Pipeline, is_layout, parsed, root_of, set_by
+from allranks_studio.documents.python_outline import Pipeline, last_name, parsed, root_of, set_by
 from allranks_studio.documents.python_wrap import wrap
 from allranks_studio.documents.rewiring import node_at
 from allranks_studio.documents.source import Outline
+
+_WHOLE = ("condition", "do_while", "parallel_for", "layout")
+"""Functions whose calls need all their arguments."""
 
 
 class Python:
@@ -82,7 +85,7 @@ def _remove_use(editor: Editor, pipeline: Pipeline, name: ast.Name) -> None:
     owner = parents[id(code)]
     call = parents[id(owner)]
     is_value = (code is name) == (name.id in pipeline.parameters)
-    if isinstance(owner, ast.keyword) and isinstance(call, ast.Call) and is_value and not is_layout(call):
+    if isinstance(owner, ast.keyword) and isinstance(call, ast.Call) and is_value and last_name(call) not in _WHOLE:
         editor.argument(call, owner.arg or "", "")
     elif isinstance(owner, ast.Dict) and owner is pipeline.result and isinstance(code, ast.expr):
         key = owner.keys[place := owner.values.index(code)]

@@ -30,25 +30,20 @@ def imported(source: Source, module: str, name: str) -> tuple[str, list[Patch]]:
     imports = [each for each in source.tree.body if isinstance(each, (ast.Import, ast.ImportFrom))]
     package, standard = module.partition(".")[0], sys.stdlib_module_names
     near = [each for each in imports if _module(each).partition(".")[0] == package]
-    near = near or [
-        each
-        for each in imports
-        if (_module(each).partition(".")[0] in standard) == (package in standard) and _module(each) != "__future__"
-    ]
+    others = [each for each in imports if _module(each) != "__future__"]
+    near = near or [each for each in others if (_module(each).partition(".")[0] in standard) == (package in standard)]
     before = next((each for each in near if _module(each) > module), None)
+    if before is None and not near and package in standard and imports == others != []:
+        before, statement = imports[0], statement + source.newline
     if before is not None:
         start = source.block(before)[0]
         return name, [Patch(start, start, statement)]
-    if imports and not near and package in standard and _module(imports[0]) != "__future__":
-        start = source.block(imports[0])[0]
-        return name, [Patch(start, start, statement + source.newline)]
-    if near or imports:
-        end = source.block((near or imports)[-1])[1]
-        return name, [Patch(end, end, statement if near else source.newline + statement)]
-    first = source.tree.body[0] if source.tree.body else None
-    is_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-    place = source.block(first)[1] if first is not None and is_docstring else 0
-    return name, [Patch(place, place, (source.newline if place else "") + statement)]
+    first = [
+        each for each in source.tree.body[:1] if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)
+    ]
+    after = [*first, *imports, *near][-1:]
+    place = source.block(after[0])[1] if after else 0
+    return name, [Patch(place, place, statement if near or not after else source.newline + statement)]
 
 
 def _module(node: ast.Import | ast.ImportFrom) -> str:

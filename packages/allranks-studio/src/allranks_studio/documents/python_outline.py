@@ -238,15 +238,15 @@ def _entries(result: ast.Dict | None) -> Iterator[tuple[str, ast.expr]]:
 
 def decorator_of(function: ast.FunctionDef) -> ast.expr | None:
     """Return the decorator `@pipeline`, or `@dsl.pipeline(...)`, of a function that has one."""
-    return next((each for each in function.decorator_list if _last_name(each) == "pipeline"), None)
+    return next((each for each in function.decorator_list if last_name(each) == "pipeline"), None)
 
 
 def is_layout(code: ast.AST) -> TypeGuard[ast.Call]:
     """Return whether code is a call of `allranks.layout`."""
-    return isinstance(code, ast.Call) and _last_name(code) == "layout"
+    return isinstance(code, ast.Call) and last_name(code) == "layout"
 
 
-def _last_name(code: ast.AST) -> str:
+def last_name(code: ast.AST) -> str:
     """Return the last name of code, or of the function that it calls: "pipeline" for ``dsl.pipeline()``."""
     name = code.func if isinstance(code, ast.Call) else code
     return name.attr if isinstance(name, ast.Attribute) else getattr(name, "id", "")

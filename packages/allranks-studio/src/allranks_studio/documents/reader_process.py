@@ -6,7 +6,6 @@ started. A request is a line of JSON on standard input, its answer a line on sta
 
 import builtins
 import contextlib
-import functools
 import gc
 import io
 import json
@@ -66,11 +65,11 @@ class Loaded:
         self.entries: dict[tuple[str, str, str], tuple[Any, dict[str, tuple[int, int]]]] = {}
         self.used: list[tuple[str, str, str]] = []
 
-    def take(self, kind: str, source: str, load: Callable[[], Any]) -> Any:
+    def take(self, kind: str, source: str) -> Any:
         key = kind, source, os.getcwd()
         self.used.append(key)
         made, files = self.entries.pop(key, (None, {"": (0, 0)}))
-        return made if _stamps(files) == files else load()
+        return made if _stamps(files) == files else _LOADERS[kind](source)
 
     def add(self, kind: str, source: str, folder: str) -> None:
         """Load a component of a YAML file, unless it is there. Its code does not run."""
@@ -103,17 +102,12 @@ def _stamps(files: Any) -> dict[str, tuple[int, int]]:
     return {file: stamp(file) for file in files}
 
 
-def _load(source: str) -> Any:
-    return _load_component(source)
-
-
-def _function(source: str) -> Any:
-    return _component_function(Path(source).parent.name, Path(source))
-
-
-_LOADERS: dict[str, Callable[[str], Any]] = {"load": _load, "function": _function}
 _component_function = functions.component_function
 _load_component: Callable[..., Any]
+_LOADERS: dict[str, Callable[[str], Any]] = {
+    "load": lambda source: _load_component(source),
+    "function": lambda source: _component_function(Path(source).parent.name, Path(source)),
+}
 
 
 @contextlib.contextmanager
@@ -121,18 +115,15 @@ def prepared(loaded: Loaded) -> Iterator[None]:
     """Let the SDK take components that were loaded before, inside of the block."""
     sdk = sys.modules["azure.ai.ml"]
 
-    def load_component(source: Any = None, *arguments: Any, **options: Any) -> Any:
-        is_file = isinstance(source, (str, os.PathLike)) and str(source).endswith((".yml", ".yaml"))
-        if arguments or options or not is_file:
-            return _load_component(*(() if source is None else (source,)), *arguments, **options)
-        return loaded.take("load", os.fspath(source), functools.partial(_load_component, source))
-
-    def component_function(name: str, spec: Path) -> Any:
-        return loaded.take("function", str(spec), functools.partial(_component_function, name, spec))
+    def load_component(*arguments: Any, **options: Any) -> Any:
+        source = str(arguments[0]) if len(arguments) == 1 and isinstance(arguments[0], (str, os.PathLike)) else ""
+        if options or not source.endswith((".yml", ".yaml")):
+            return _load_component(*arguments, **options)
+        return loaded.take("load", source)
 
     with (
         internals.replaced(sdk, "load_component", load_component),
-        internals.replaced(functions, "component_function", component_function),
+        internals.replaced(functions, "component_function", lambda _, spec: loaded.take("function", str(spec))),
     ):
         yield
 
