@@ -5,7 +5,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,37 @@ def exported(target: str, file: Path, form: str) -> str:
 
     Raise InputError, also for a pipeline that the form cannot describe.
     """
-    if form not in _FORMS:
-        raise InputError(Problem(f"form {form}", "there is no such form", f"one of {', '.join(_FORMS)}"))
-    return _FORMS[form](target, file)
+    match form:
+        case "python" | "yaml" if (form == "python") == (file.suffix == ".py"):
+            return file.read_text(encoding="utf-8", errors="replace")
+        case "python":
+            return _python(target, file)
+        case "yaml":
+            tree, _ = _tree(target, file.parent)
+            text: str = yaml.safe_dump(tree, sort_keys=False, width=120, allow_unicode=True)
+            return text
+        case "request":
+            return _printed("submit", target, "--dry-run")
+        case "plan":
+            return _printed("run", target, "--dry-run")
+        case "submit":
+            return f"allranks submit {os.path.relpath(target)} --compute COMPUTE\n"
+    raise InputError(Problem(f"form {form}", "there is no such form", "python, yaml, request, plan or submit"))
+
+
+def _printed(*command: str) -> str:
+    """Return what a command of `allranks` prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        app(list(command), standalone_mode=False)
+    return text.getvalue()
+
+
+def _python(target: str, file: Path) -> str:
+    tree, specs = _tree(target, file.parent)
+    try:
+        return dsl.text(dsl.with_types(tree, specs), specs)
+    except dsl.NotExpressible as error:
+        raise InputError(Problem(file.name, f"Python cannot describe it: {error}", "components in files")) from None
 
 
 def _tree(target: str, folder: Path) -> tuple[dict[str, Any], dict[str, Mapping[str, Any]]]:
@@ -56,49 +84,3 @@ def _refer(
             specs[reference], node[key] = node[key], reference
         elif isinstance(node.get(key), dict) and "jobs" in node[key]:
             _refer(node[key], getattr(component, "jobs", {}), folder, specs)
-
-
-def _python(target: str, file: Path) -> str:
-    if file.suffix == ".py":
-        return file.read_text(encoding="utf-8", errors="replace")
-    tree, specs = _tree(target, file.parent)
-    try:
-        return dsl.text(dsl.with_types(tree, specs), specs)
-    except dsl.NotExpressible as error:
-        raise InputError(Problem(file.name, f"Python cannot describe it: {error}", "components in files")) from None
-
-
-def _yaml(target: str, file: Path) -> str:
-    if file.suffix != ".py":
-        return file.read_text(encoding="utf-8", errors="replace")
-    tree, _ = _tree(target, file.parent)
-    text: str = yaml.safe_dump(tree, sort_keys=False, width=120, allow_unicode=True)
-    return text
-
-
-def _request(target: str, _: Path) -> str:
-    return _printed("submit", target, "--dry-run")
-
-
-def _plan(target: str, _: Path) -> str:
-    return _printed("run", target, "--dry-run")
-
-
-def _printed(*command: str) -> str:
-    """Return what a command of `allranks` prints."""
-    with contextlib.redirect_stdout(io.StringIO()) as text:
-        app(list(command), standalone_mode=False)
-    return text.getvalue()
-
-
-def _submit(target: str, _: Path) -> str:
-    return f"allranks submit {os.path.relpath(target)} --compute COMPUTE\n"
-
-
-_FORMS: dict[str, Callable[[str, Path], str]] = {
-    "python": _python,
-    "yaml": _yaml,
-    "request": _request,
-    "plan": _plan,
-    "submit": _submit,
-}

@@ -10,15 +10,15 @@ import gc
 import io
 import json
 import linecache
+import multiprocessing
 import os
 import resource
-import select
 import signal
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
@@ -215,7 +215,7 @@ def _pipeline_component(path: Path) -> dict[str, Any] | None:
     return {"graph": to_data(graph), **about, "compute": "", "findings": dict.fromkeys(plan.findings)}
 
 
-def _child(request: dict[str, Any], loaded: Loaded, answer: int) -> None:
+def _child(request: dict[str, Any], loaded: Loaded, answer: Connection) -> None:
     """Answer a request, and end this process with everything that it started."""
     os.setsid()
     resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
@@ -227,40 +227,28 @@ def _child(request: dict[str, Any], loaded: Loaded, answer: int) -> None:
     sys.dont_write_bytecode = True
     os.chdir(request["folder"])
     result = read(Path(request["path"]), request["text"].encode("latin-1"), loaded, request["form"])
-    with open(answer, "wb") as file:
-        file.write(json.dumps(result).encode() + b"\n")
+    answer.send_bytes(json.dumps(result).encode())
 
 
 def _answer(request: dict[str, Any], loaded: Loaded) -> bytes:
-    """Let a child read, and return its line; b"" if it ended without one, or did not end in time."""
-    receive, send = os.pipe()
-    deadline = time.monotonic() + request["seconds"]
+    """Let a child read, and return its answer; how it ended if it gave none, or none in time."""
+    receive, send = multiprocessing.Pipe(duplex=False)
     if (child := os.fork()) == 0:
         with contextlib.suppress(BaseException):  # whatever the file's code has left behind
             _child(request, loaded, send)
         os._exit(0)
-    os.close(send)
-    waiting = select.poll()
-    waiting.register(receive, select.POLLIN)
-    waiting.register(sys.stdin.fileno(), 0)  # only its end: the server has ended
-    parts: list[bytes] = []
-    ended = False
-    while not ended and (left := deadline - time.monotonic()) > 0 and not (parts and parts[-1].endswith(b"\n")):
-        ready = dict(waiting.poll(left * 1000))
-        if receive in ready:
-            parts.append(os.read(receive, 1 << 20))
-            ended = not parts[-1]
-        elif ready:
-            break  # nobody waits for the answer
-    os.close(receive)
+    send.close()
+    # Standard input has something to read only at its end: the server has ended.
+    ended = receive in wait([receive, sys.stdin.fileno()], request["seconds"])
+    answer = b""
+    with contextlib.suppress(EOFError, OSError):
+        answer = receive.recv_bytes() if ended else b""
+    receive.close()
     for kill in (os.killpg, os.kill):
         with contextlib.suppress(ProcessLookupError):
             kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
-    line, end, _ = b"".join(parts).partition(b"\n")  # of which a fork of the file's code sends another one
-    if end:
-        return line + end
-    return json.dumps({"ended": ended, "status": os.waitstatus_to_exitcode(status)}).encode() + b"\n"
+    return answer or json.dumps({"ended": ended, "status": os.waitstatus_to_exitcode(status)}).encode()
 
 
 def main() -> None:
@@ -279,7 +267,7 @@ def main() -> None:
         loaded.used.clear()
         for line in iter(sys.stdin.buffer.readline, b""):
             answer = _answer(json.loads(line), loaded)
-            answers.write(answer)
+            answers.write(answer + b"\n")
             answers.flush()
             with session(client=False):
                 for key in json.loads(answer).get("used", ()):
