@@ -21,7 +21,6 @@ from allranks_studio.documents.edits import Edit, FromInput, FromOutput, Literal
 from allranks_studio.documents.intended import intended, named
 from allranks_studio.documents.patches import Patch, applied
 from allranks_studio.documents.placing import placed
-from allranks_studio.documents.python import Python
 from allranks_studio.documents.reading import Reader, Reading
 from allranks_studio.documents.source import Outline
 
@@ -146,7 +145,7 @@ class Outlined:
     def edit(self, edit: Edit) -> None:
         """Make an edit if it is possible."""
         try:
-            edit = named(self.graph, edit, self.language.taken(self.text) if isinstance(self.language, Python) else ())
+            edit = named(self.graph, edit, self.outline.taken)
             item = self.items[edit.component] if isinstance(edit, edits.AddNode) else None
             graph = self.graph
             for each in _with_copies(graph, edit):

@@ -138,7 +138,7 @@ class Document:
         data, text, titles, read = self._data, self._text, list[str](), self._reading
         for edit in changes:
             assert read.graph is not None
-            edit = named(read.graph, edit, self._language.taken(text))
+            edit = named(read.graph, edit, read.taken)
             is_new = isinstance(edit, edits.AddNode)
             result = read.graph if is_new else _intended(read.graph, edit)  # which refuses what is impossible
             text = applied(text, self._language.patches(text, edit, read.graph, self._file))
@@ -193,7 +193,7 @@ class Document:
         if reading.graph is None:
             return reading
         outline = self._language.outline(file_text.decode(data, self._file))
-        return replace(reading, graph=placed(reading.graph, outline))
+        return replace(reading, graph=placed(reading.graph, outline), taken=outline.taken)
 
     def _write(self, data: bytes, reading: Reading, title: str) -> None:
         self._replace(data, reading)

@@ -1,7 +1,7 @@
 """Pipelines in Python, with azure-ai-ml's DSL."""
 
 import ast
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import accumulate
 from pathlib import Path
@@ -29,10 +29,6 @@ class Python:
 
     def outline(self, text: str) -> Outline:
         return parsed(text).outline()
-
-    def taken(self, text: str) -> Collection[str]:
-        """Return the names that a new node cannot have."""
-        return python_imports.taken_names(parsed(text).source)
 
     def patches(self, text: str, edit: Edit, graph: Graph, path: Path) -> Sequence[Patch]:
         editor = Editor(text, graph, path)

@@ -74,7 +74,7 @@ class Editor:
 
     def refuse_taken(self, name: str) -> None:
         """Raise InputError if the code uses a name, which a new node or input would hide."""
-        if name in python_imports.taken_names(self.source):
+        if name in self.source.taken:
             raise InputError(Problem(f"name {name}", "the code uses it", "a name that is free", "choose another name"))
 
     # Code

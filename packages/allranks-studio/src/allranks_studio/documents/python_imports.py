@@ -88,14 +88,6 @@ def used_names(source: Source) -> set[str]:
     return {node.id for node in ast.walk(source.tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
 
 
-def taken_names(source: Source) -> set[str]:
-    """Return the names of the file's functions, imports and variables."""
-    nodes = [*ast.walk(source.tree)]
-    functions = {each.name for each in nodes if isinstance(each, ast.FunctionDef)}
-    imported = {each.asname or each.name for each in nodes if isinstance(each, ast.alias)}
-    return functions | imported | {each.id for each in nodes if isinstance(each, ast.Name)}
-
-
 def without(source: Source, name: str) -> list[Patch]:
     """Return the patches that remove an import of a name, or the statement or function that defines it."""
     for node in source.tree.body:
@@ -186,5 +178,5 @@ def _appended(source: Source, statement: str, after: ast.stmt | None) -> Patch:
 
 
 def _free(name: str, source: Source) -> str:
-    base, taken = name if name.isidentifier() else "component", taken_names(source)
+    base, taken = name if name.isidentifier() else "component", source.taken
     return next(each for each in chain([base], (f"{base}_{n}" for n in count(2))) if each not in taken)

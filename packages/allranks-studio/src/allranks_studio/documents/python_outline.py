@@ -219,7 +219,7 @@ class Module:
 
         if self.root is not None:
             visit(self.root, "", 0)
-        return Outline(nodes, inputs, outputs)
+        return Outline(nodes, inputs, outputs, self.source.taken)
 
     def _placed(self, pipeline: Pipeline, made: Made) -> NodePlace:
         inner = self.nested(made)

@@ -43,6 +43,14 @@ class Source:
         )
         return "\t" if "\n\t" in self.text else " " * min((each for each in inside if each > 0), default=4)
 
+    @cached_property
+    def taken(self) -> set[str]:
+        """The names of the file's functions, imports and variables."""
+        nodes = [*ast.walk(self.tree)]
+        functions = {each.name for each in nodes if isinstance(each, ast.FunctionDef)}
+        imported = {each.asname or each.name for each in nodes if isinstance(each, ast.alias)}
+        return functions | imported | {each.id for each in nodes if isinstance(each, ast.Name)}
+
     def start_of_line(self, line: int) -> int:
         """Return the offset of a line, from 1; the end of the text for the line after the last one."""
         return self._starts[min(line, len(self._starts)) - 1]

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import threading
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ class Reading:
     graph:    None if the text is not a pipeline that can be read; the findings say why
     findings: of `allranks check`, as `Finding` of api.ts
     compute:  the default of the pipeline
+    taken:    names that a new node cannot have, besides those of the graph
     """
 
     graph: Graph | None
@@ -32,6 +34,7 @@ class Reading:
     display_name: str = ""
     description: str = ""
     compute: str = ""
+    taken: Collection[str] = ()
 
 
 class Reader:

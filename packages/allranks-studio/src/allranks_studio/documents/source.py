@@ -31,18 +31,19 @@ class NodePlace:
 
 @dataclass(frozen=True)
 class Outline:
-    """The places in a text: of nodes by path, and of inputs and outputs of graphs by the graph's path and the name."""
+    """The places in a text: of nodes by path, and of inputs and outputs of graphs by the graph's path and the name.
+
+    taken: further names that a new node cannot have
+    """
 
     nodes: Mapping[str, NodePlace]
     inputs: Mapping[tuple[str, str], ValuePlace] = field(default_factory=dict)
     outputs: Mapping[tuple[str, str], ValuePlace] = field(default_factory=dict)
+    taken: Collection[str] = ()
 
 
 class Language(Protocol):
     """Python or YAML."""
-
-    def taken(self, text: str) -> Collection[str]:
-        """Return the names that a new node cannot have, besides those of nodes and inputs."""
 
     def outline(self, text: str) -> Outline:
         """Return the places in a text. Raise InputError, with the line, if it cannot be parsed."""
