@@ -247,9 +247,9 @@ def _node(node: Node, outline: Outline) -> Node:
     values = {name: each.value for name, each in place.inputs.items() if each.lock is None}
     locked = {name for name, each in place.inputs.items() if each.lock is not None}
     inputs = tuple(port if port.name in locked or port.locked else _port(port, values, None) for port in node.inputs)
-    graph = (
-        outlined(node.graph, outline, node.path) if node.graph is not None and node.kind == "pipeline" else node.graph
-    )
+    graph = node.graph
+    if graph is not None and any(path.startswith(f"{node.path}.") for path in outline.nodes):
+        graph = outlined(graph, outline, node.path)
     return replace(node, inputs=inputs, graph=graph)
 
 

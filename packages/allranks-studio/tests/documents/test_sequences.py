@@ -62,12 +62,11 @@ class Project:
     def add(self, root: Path, name: str) -> Document | None:
         """Add a file of a folder, and return its document; None if it contains no pipeline."""
         document = opened_copy(root, name, self.folder / str(len(self.files) + len(self.unread)), self.reader)
-        folder, name = document.folder, document.path
         state = document.state()
         if document.graph is None:
             self.unread[name] = "; ".join(finding["found"] for finding in state["findings"])
             return None
-        self.files[name] = folder, name, state["text"], document.graph
+        self.files[name] = document.folder, document.path, state["text"], document.graph
         return document
 
     def outlined(self, draw: Draw, most: int) -> tuple[Outlined, Path, str]:

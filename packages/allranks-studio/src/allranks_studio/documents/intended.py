@@ -34,7 +34,7 @@ def named(graph: Graph, edit: Edit, taken: Collection[str] = ()) -> Edit:
             words = [word for word in base if word not in ("component", "spec")]
             if edit.component.startswith("registered:"):
                 words = words[:2]
-            whole = re.sub(r"[^a-z0-9_]", "_", words[-1].lower()) or "step"
+            whole = re.sub(r"[^a-z0-9_]", "_", "".join(words[-1:]).lower()) or "step"
             # The first word is the verb: train = train_image_classifier(...).
             first = whole.strip("_").partition("_")[0]
             short = first if first not in ("", whole) and not first[0].isdecimal() else f"{whole}_step"

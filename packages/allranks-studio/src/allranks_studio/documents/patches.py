@@ -13,16 +13,16 @@ class Patch:
     text: str
 
 
-def applied(text: str, patches: Iterable[Patch]) -> str:
-    """Return the text with all patches, whose spans are those of the original text.
+def applied(text: str, patches: Iterable[Patch], start: int = 0, end: int | None = None) -> str:
+    """Return the text, or a part of it, with all patches, whose spans are those of the original text.
 
     Raise ValueError if two spans overlap. Patches at one place are inserted in their order.
     """
     parts: list[str] = []
-    place = 0
+    place = start
     for patch in sorted(patches, key=lambda each: (each.start, each.end)):
         if patch.start < place:
             raise ValueError(f"{patch} overlaps the patch before it")
         parts += text[place : patch.start], patch.text
         place = patch.end
-    return "".join([*parts, text[place:]])
+    return "".join([*parts, text[place:end]])

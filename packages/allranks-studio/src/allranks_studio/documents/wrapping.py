@@ -72,10 +72,15 @@ def wrapped(graph: Graph, names: Collection[str], name: str, around: str) -> Gra
     outer_values: Mapping[Value, Value] = {value: FromOutput(name, port) for port, value in interface.outputs.items()}
     inner = rewired(Graph(nodes=tuple(moved)), inner_values, others)
     outer = rewired(graph, outer_values, dict.fromkeys(interface.nodes, name))
-    types = {(node.name, port.name): port.type for node in graph.nodes for port in node.outputs}
-    inputs = tuple(_input(graph, inner, port, value, types) for port, value in interface.inputs.items())
+    types: dict[Value, str] = {FromInput(port.name): port.type for port in graph.inputs}
+    types |= {FromOutput(node.name, port.name): port.type for node in graph.nodes for port in node.outputs}
+    optional: set[Value] = {FromInput(port.name) for port in graph.inputs if port.optional}
+    inputs = tuple(
+        InputPort(port, types.get(value, "uri_folder"), optional=value in optional)
+        for port, value in interface.inputs.items()
+    )
     outputs = tuple(
-        OutputPort(port, types.get((value.node, value.port), ""), value) for port, value in interface.outputs.items()
+        OutputPort(port, types.get(value, "uri_folder"), value) for port, value in interface.outputs.items()
     )
     nested = Node(
         path="",
@@ -92,20 +97,3 @@ def wrapped(graph: Graph, names: Collection[str], name: str, around: str) -> Gra
     result = replace(outer, nodes=tuple(node for node in nodes if node is nested or node.name in others))
     refuse_cycle(result, f"step {name}")
     return result
-
-
-def _input(
-    graph: Graph,
-    inner: Graph,
-    name: str,
-    value: FromInput | FromOutput,
-    types: Mapping[tuple[str, str], str],
-) -> InputPort:
-    """Return an input of the nested pipeline, with the type of its source, or else of its first use."""
-    if isinstance(value, FromOutput):
-        return InputPort(name, types.get((value.node, value.port), "uri_folder"))
-    source = next((port for port in graph.inputs if port.name == value.name), None)
-    if source is not None:
-        return InputPort(name, source.type, source.optional)
-    used = next((port.type for node in inner.nodes for port in node.inputs if port.value == FromInput(name)), "integer")
-    return InputPort(name, used)

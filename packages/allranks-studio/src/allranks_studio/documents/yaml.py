@@ -5,7 +5,7 @@ azure-ai-ml reads a nested pipeline only from a file of its own. Its steps are e
 
 import os
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import yaml
@@ -17,11 +17,11 @@ from allranks.sdk import bounded_yaml
 from allranks_studio.documents import edits
 from allranks_studio.documents.canvas import Graph, Node
 from allranks_studio.documents.components import declared, registered_names, spec_of
-from allranks_studio.documents.edits import Edit, Expression, FromInput, FromOutput, Literal, Value
+from allranks_studio.documents.edits import Edit, FromInput, FromOutput, Literal, Value
 from allranks_studio.documents.patches import Patch, applied
 from allranks_studio.documents.rewiring import node_at, refused
 from allranks_studio.documents.source import Outline
-from allranks_studio.documents.yaml_outline import GRAPH_OUTPUT, held, outline_of, pairs, value_of
+from allranks_studio.documents.yaml_outline import bound_outputs, outline_of, pairs
 from allranks_studio.documents.yaml_text import Content, YamlText
 
 _AFTER_INPUTS = ("outputs", "resources", "distribution", "compute", "limits", "environment_variables")
@@ -67,17 +67,14 @@ class _Edits:
             case edits.DeleteNode(name):
                 self.job(name)
                 gone = {output.name for output in self.graph.outputs if _is_of(output.value, name)}
-                self.refuse_other_uses(rf"parent\.jobs\.{re.escape(name)}\b", name)
-                deleted = self.text.without(self.text.root, "jobs", names=[name])
-                unbound = self.disconnect(lambda value: _is_of(value, name), but=name)
-                return [*deleted, *unbound, *self.text.without(self.text.root, "outputs", names=gone)]
+                patches = self.text.without(self.text.root, "jobs", names=[name])
+                patches += self.disconnect(lambda value: _is_of(value, name), but=name)
+                patches += self.text.without(self.text.root, "outputs", names=gone)
+                return self.without_other_uses(patches, "jobs", name)
             case edits.RenameNode(name, new):
                 return self.rename(name, new)
             case edits.DuplicateNode(name, new):
-                changes = self.unbind_outputs(name, self.outputs_of(name))
-                jobs = self.text.value(self.text.root, "jobs")
-                assert isinstance(jobs, yaml.MappingNode)
-                return self.text.copy(jobs, name, new, changes)
+                return self.text.copy(self.text.root, ("jobs", name), new, self.unbind_outputs(name))
             case edits.SetInput(name, port, value):
                 return self.set_input(name, port, value)
             case edits.ResetInput(name, port):
@@ -91,14 +88,16 @@ class _Edits:
             case edits.AddInput():
                 return self.add_input(edit)
             case edits.DeleteInput(_, name):
-                self.refuse_other_uses(rf"parent\.inputs\.{re.escape(name)}\b", name)
-                unbound = self.disconnect(lambda value: value == FromInput(name))
-                return [*unbound, *self.text.without(self.text.root, "inputs", names=[name])]
+                patches = self.disconnect(lambda value: value == FromInput(name))
+                patches += self.text.without(self.text.root, "inputs", names=[name])
+                return self.without_other_uses(patches, "inputs", name)
             case edits.AddOutput(_, name, node, port):
                 return self.add_output(name, node, port)
             case edits.DeleteOutput(_, name):
-                unbound = [each for job in self.jobs for each in self.unbind_outputs(job, self.outputs_of(job, name))]
-                return [*unbound, *self.text.without(self.text.root, "outputs", names=[name])]
+                patches = self.text.without(self.text.root, "outputs", names=[name])
+                for job in self.jobs:
+                    patches += self.unbind_outputs(job, name)
+                return patches
             case edits.WrapNodes():
                 fix = "write a file for the nested pipeline (type: pipeline, with inputs, outputs and jobs)"
                 found = "azure-ai-ml reads a nested pipeline only from a YAML file of its own"
@@ -122,13 +121,11 @@ class _Edits:
             del content["type"]
         if edit.inputs:
             content["inputs"] = {name: self.input(value, types.get(name, "")) for name, value in edit.inputs.items()}
-        return self.text.put_in(self.text.root, "jobs", edit.name, content)
+        return self.text.put(self.text.root, ("jobs", edit.name), content)
 
     def rename(self, name: str, new: str) -> list[Patch]:
         self.job(name)
-        item = self.text.item(self.text.root, "jobs", name)
-        assert item is not None
-        patches = [self.text.rename(item, new)]
+        patches = [self.text.rename(self.text.root, ("jobs", name), new)]
         for scalar in self.text.scalars(self.text.root):
             start = scalar.start_mark.index
             raw = self.text.text[start : scalar.end_mark.index]
@@ -140,13 +137,10 @@ class _Edits:
         job = self.job(name)
         found = self.text.value(job, "inputs", port)
         if isinstance(found, yaml.MappingNode):
-            place = self.outline.nodes[name].inputs.get(port)
-            keys = {key.value for key, _ in pairs(found)}
-            held_at = next((key for key in ("path", "value") if key in keys), "path")
-            if isinstance(value, Literal) or keys - {"type", "path"} or place is None:
-                return self.text.put(found, held_at, self.written(value))
+            held_at = "value" if self.text.value(found, "value") else "path"
+            return self.text.put(found, (held_at,), self.written(value))
         kind = next((each.type for each in node_at(self.graph, name).inputs if each.name == port), "")
-        return self.text.put_in(job, "inputs", port, self.input(value, kind), _AFTER_INPUTS)
+        return self.text.put(job, ("inputs", port), self.input(value, kind), _AFTER_INPUTS)
 
     def unset(self, name: str, ports: Collection[str]) -> list[Patch]:
         """Remove inputs of a step. Raise InputError for one that the step declares by its value."""
@@ -174,19 +168,20 @@ class _Edits:
             raise refused(f"step {edit.node}", found, "numbers")
         patches = []
         if edit.instances != old.instances:
-            patches += self.text.put_in(job, "resources", "instance_count", self.written(edit.instances))
+            patches += self.text.put(job, ("resources", "instance_count"), self.written(edit.instances))
         if edit.processes != old.processes:
             key, value = "process_count_per_instance", self.written(edit.processes)
             if self.text.value(job, "distribution") is not None:
-                patches += self.text.put_in(job, "distribution", key, value)
+                patches += self.text.put(job, ("distribution", key), value)
             else:
-                patches += self.text.put(job, "distribution", {"type": old.distribution, key: value})
+                patches += self.text.put(job, ("distribution",), {"type": old.distribution, key: value})
         return patches
 
     def set_distribution(self, name: str, kind: str) -> list[Patch]:
         job, old = self.job(name), node_at(self.graph, name).layout
-        component = getattr(self.text.value(job, "component"), "value", "")
-        spec = self.path.parent / component.removeprefix("file:")
+        component = self.text.value(job, "component")
+        reference = component.value if isinstance(component, yaml.ScalarNode) else ""
+        spec = self.path.parent / reference.removeprefix("file:")
         is_own = self.text.value(job, "distribution") is not None
         if kind == "none" and (not is_own or (spec.is_file() and "distribution" in bounded_yaml.read_values(spec))):
             raise refused(f"step {name}", "the distribution is that of its component", "", "use another component")
@@ -195,20 +190,16 @@ class _Edits:
         content: dict[str, Content] = {"type": kind}
         if old is not None and kind in _WITH_PROCESSES:
             content["process_count_per_instance"] = self.written(old.processes)
-        return self.text.put(job, "distribution", content)
+        return self.text.put(job, ("distribution",), content)
 
     def set_compute(self, name: str, compute: str) -> list[Patch]:
         owner = self.job(name) if name else self.text.root
-        key = "compute" if name or self.text.value(owner, "compute") else "default_compute"
+        is_own = bool(name) or self.text.value(owner, "compute") is not None
+        path = ("compute",) if is_own else ("settings", "default_compute")
         if not compute:
-            path = () if key == "compute" else ("settings",)
-            return self.text.without(owner, *path, names=[key])
+            return self.text.without(owner, *path[:-1], names=path[-1:])
         value = compute if compute.startswith(("azureml:", "${{")) else f"azureml:{compute}"
-        return (
-            self.text.put(owner, key, value)
-            if key == "compute"
-            else self.text.put_in(owner, "settings", key, value, ("jobs",))
-        )
+        return self.text.put(owner, path, value, ("jobs",))
 
     def add_input(self, edit: edits.AddInput) -> list[Patch]:
         content: Content = edit.default
@@ -221,60 +212,49 @@ class _Edits:
             content = {"type": edit.type, "path": edit.default}
         elif edit.type == "number" and isinstance(edit.default, int):
             content = float(edit.default)
-        return self.text.put_in(self.text.root, "inputs", edit.name, content, _SECTIONS[1:])
+        return self.text.put(self.text.root, ("inputs", edit.name), content, _SECTIONS[1:])
 
     def add_output(self, name: str, node: str, port: str) -> list[Patch]:
-        job, declared = self.job(node), self.text.value(self.jobs[node], "outputs", port)
-        kind = next((each.type for each in node_at(self.graph, node).outputs if each.name == port), "uri_folder")
-        binding = self.binding(f"parent.outputs.{name}")
-        patches = self.text.put_in(self.text.root, "outputs", name, {"type": kind}, _SECTIONS[2:])
-        if isinstance(declared, yaml.MappingNode) and declared.value:
-            if node_at(self.graph, node).kind == "stand_in":
-                raise refused(
-                    f"step {node}", "the outputs of this kind of step cannot be edited here", "", "edit the text"
-                )
-            return [*patches, *self.text.put(declared, "path", binding)]
-        return [*patches, *self.text.put_in(job, "outputs", port, binding, _AFTER_INPUTS[1:])]
+        job, binding = self.job(node), self.binding(f"parent.outputs.{name}")
+        content: Content = {"type": self.output_type(node, port)}
+        patches = self.text.put(self.text.root, ("outputs", name), content, _SECTIONS[2:])
+        declared = self.text.value(job, "outputs", port)
+        if not isinstance(declared, yaml.MappingNode) or not declared.value:
+            return [*patches, *self.text.put(job, ("outputs", port), binding, _AFTER_INPUTS[1:])]
+        if node_at(self.graph, node).kind == "stand_in":
+            found = "the outputs of this kind of step cannot be edited here"
+            raise refused(f"step {node}", found, "", "edit the text")
+        return [*patches, *self.text.put(declared, ("path",), binding)]
 
-    def outputs_of(self, name: str, output: str = "") -> dict[str, str]:
-        """Return the outputs of the pipeline that a step writes, by the step's output; only one if it is named."""
-        bound = {}
-        for key, value in pairs(self.text.value(self.jobs[name], "outputs")):
-            scalar = held(self.text, value)
-            match = GRAPH_OUTPUT.fullmatch(scalar.value) if isinstance(scalar, yaml.ScalarNode) else None
-            if match and output in ("", match[1]):
-                bound[key.value] = match[1]
-        return bound
+    def output_type(self, node: str, port: str) -> str:
+        return next((each.type for each in node_at(self.graph, node).outputs if each.name == port), "uri_folder")
 
-    def unbind_outputs(self, name: str, ports: Mapping[str, str]) -> list[Patch]:
-        """Disconnect outputs of a step from those of the pipeline."""
-        if not ports:
-            return []
-        job, patches, removed = self.job(name), list[Patch](), list[str]()
-        kinds = {port.name: port.type for port in node_at(self.graph, name).outputs}
-        for port in ports:
+    def unbind_outputs(self, name: str, output: str = "") -> list[Patch]:
+        """Disconnect the outputs of a step from those of the pipeline, or from one of them."""
+        patches, removed = list[Patch](), list[str]()
+        for port, bound, _ in bound_outputs(self.text, self.jobs[name]):
+            if output not in ("", bound):
+                continue
+            job = self.job(name)
             value = self.text.value(job, "outputs", port)
             if isinstance(value, yaml.MappingNode) and len(value.value) > 1:
-                patches += self.text.without(value, names=[key.value for key, _ in value.value if key.value == "path"])
+                patches += self.text.without(value, names=["path"])
             elif self.is_inline(name):
-                patches += self.text.put_in(job, "outputs", port, {"type": kinds.get(port, "uri_folder")})
+                patches += self.text.put(job, ("outputs", port), {"type": self.output_type(name, port)})
             else:
                 removed.append(port)
-        return [*patches, *self.text.without(job, "outputs", names=removed)] if removed else patches
+        return [*patches, *self.text.without(self.jobs[name], "outputs", names=removed)]
 
-    def refuse_other_uses(self, pattern: str, name: str) -> None:
-        """Raise InputError if something that is not an input of a step names what would be deleted."""
-        jobs = self.jobs.values()
-        ports = [value for job in jobs for _, value in pairs(self.text.value(job, "inputs"))]
-        ports += [value for _, value in pairs(self.text.value(self.text.root, "outputs"))]
-        scalars = [held(self.text, port) for port in ports]
-        deleted = {id(each) for each in scalars if not isinstance(value_of(each), Expression)}
-        if name in self.jobs:
-            deleted |= {id(each) for each in self.text.scalars(self.jobs[name])}
+    def without_other_uses(self, patches: list[Patch], kind: str, name: str) -> list[Patch]:
+        """Return the patches that delete a step or an input. Raise InputError if text that stays names it."""
         for scalar in self.text.scalars(self.text.root):
-            if id(scalar) not in deleted and re.search(pattern, scalar.value):
-                where = f"line {scalar.start_mark.line + 1}"
-                raise refused(where, f"{scalar.value} names {name}, which would be deleted", "", "edit it first")
+            start = scalar.start_mark.index
+            if re.search(rf"parent\.{kind}\.{re.escape(name)}\b", scalar.value) and not any(
+                patch.start <= start < patch.end for patch in patches
+            ):
+                found = f"{scalar.value} names {name}, which would be deleted"
+                raise refused(f"line {scalar.start_mark.line + 1}", found, "", "edit it first")
+        return patches
 
     def is_inline(self, name: str) -> bool:
         """Return whether a step has no component, so that its inputs and outputs are its command's."""

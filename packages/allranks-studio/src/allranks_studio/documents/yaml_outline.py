@@ -13,7 +13,7 @@ from allranks_studio.documents.yaml_text import Item, YamlText
 
 _INPUT = re.compile(r"\$\{\{\s*parent\.inputs\.([\w.\-]+)\s*}}")
 _NODE_OUTPUT = re.compile(r"\$\{\{\s*parent\.jobs\.([\w\-]+)\.outputs\.([\w\-]+)\s*}}")
-GRAPH_OUTPUT = re.compile(r"\$\{\{\s*parent\.outputs\.([\w\-]+)\s*}}")
+_GRAPH_OUTPUT = re.compile(r"\$\{\{\s*parent\.outputs\.([\w\-]+)\s*}}")
 _HELD = ("path", "value", "default")
 """Keys of an input or an output with the value, beside its type and mode."""
 
@@ -25,7 +25,11 @@ def outline_of(text: YamlText) -> Outline:
         lock = Lock("unsupported", "The file contains no pipeline with steps; edit its text.", 1)
         return Outline({"@1": NodePlace(1, text.text.count("\n") + 1, lock)})
     steps = [item for item in pairs(jobs) if isinstance(item[1], yaml.MappingNode)]
-    bound = {name: place for item in steps for name, place in _bound_outputs(text, item)}
+    bound = {
+        name: ValuePlace(FromOutput(key.value, port), line)
+        for key, step in steps
+        for port, name, line in bound_outputs(text, step)
+    }
     for key, value in pairs(text.value(text.root, "outputs")):
         if isinstance(source := value_of(held(text, value)), FromOutput):
             bound[key.value] = ValuePlace(source, key.start_mark.line + 1)
@@ -99,10 +103,10 @@ def _place(text: YamlText, item: Item) -> ValuePlace:
     return ValuePlace(value or Literal(None), line, lock)
 
 
-def _bound_outputs(text: YamlText, item: Item) -> Iterator[tuple[str, ValuePlace]]:
-    """Yield the outputs of the pipeline that a step writes."""
-    for key, value in pairs(text.value(item[1], "outputs")):
+def bound_outputs(text: YamlText, step: yaml.Node) -> Iterator[tuple[str, str, int]]:
+    """Yield the outputs of a step that are outputs of the pipeline: both names, and the line."""
+    for key, value in pairs(text.value(step, "outputs")):
         scalar = held(text, value)
-        match = GRAPH_OUTPUT.fullmatch(scalar.value) if isinstance(scalar, yaml.ScalarNode) else None
+        match = _GRAPH_OUTPUT.fullmatch(scalar.value) if isinstance(scalar, yaml.ScalarNode) else None
         if match:
-            yield match[1], ValuePlace(FromOutput(item[0].value, key.value), key.start_mark.line + 1)
+            yield key.value, match[1], key.start_mark.line + 1

@@ -3,14 +3,14 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import yaml
 
 from allranks.errors import InputError, Problem
 from allranks.sdk import bounded_yaml
-from allranks_studio.documents.patches import Patch
+from allranks_studio.documents.patches import Patch, applied
 from allranks_studio.documents.rewiring import refused
 
 Content: TypeAlias = str | int | float | bool | Mapping[str, "Content"] | None
@@ -81,9 +81,19 @@ class YamlText:
         end = self._line_end(start) if is_alias else node.end_mark.index
         return int(start + len(re.sub(r"(?:\s*\n\s*#.*|\s)*\Z", "", self.text[start:end])))
 
-    def put(self, owner: yaml.MappingNode, key: str, content: Content, before: Collection[str] = ()) -> list[Patch]:
-        """Set a key of a mapping, which is added if it is missing: before the first of these keys, or last."""
+    def put(
+        self, owner: yaml.MappingNode, path: Sequence[str], content: Content, before: Collection[str] = ()
+    ) -> list[Patch]:
+        """Set the key at a path of one or two keys below a mapping.
+
+        What is missing is added: to the mapping before the first of the keys `before`, else as the last one.
+        """
+        key, *inner = path
         found = self.item(owner, key)
+        if inner:
+            if found is not None and isinstance(found[1], yaml.MappingNode) and found[1].value:
+                return self.put(found[1], inner, content)
+            content = {inner[0]: content}
         if found is not None:
             return self._replaced(found, content, is_flow=bool(owner.flow_style))
         if owner.flow_style:
@@ -95,29 +105,17 @@ class YamlText:
         follower = next((pair for pair in owner.value if pair[0].value in before), None)
         separator = [""] if self._is_spaced(owner) else []
         if follower is not None:
-            place = self._line_start(follower[0])
-            return [Patch(place, place, "".join(line + self.newline for line in [*lines, *separator]))]
+            return [self._inserted(self._line_start(follower[0]), [*lines, *separator])]
         return [self._inserted(self._region(owner, len(owner.value) - 1)[1], [*separator, *lines])]
 
-    def put_in(
-        self, owner: yaml.MappingNode, section: str, key: str, content: Content, before: Collection[str] = ()
-    ) -> list[Patch]:
-        """Set a key in a section of a mapping. The section is added if it is missing: before these keys, or last."""
-        node = self.value(owner, section)
-        if isinstance(node, yaml.MappingNode) and node.value:
-            return self.put(node, key, content)
-        return self.put(owner, section, {key: content}, before)
-
-    def copy(self, owner: yaml.MappingNode, key: str, name: str, changes: Collection[Patch]) -> list[Patch]:
+    def copy(self, root: yaml.MappingNode, path: Sequence[str], name: str, changes: Collection[Patch]) -> list[Patch]:
         """Add a copy of a key and its value, with changes, after it, with another name."""
-        place = next(place for place, pair in enumerate(owner.value) if pair[0].value == key)
+        owner = self.value(root, *path[:-1])
+        assert isinstance(owner, yaml.MappingNode)
+        place = next(place for place, pair in enumerate(owner.value) if pair[0].value == path[-1])
         node = owner.value[place][0]
         end = self.end(owner.value[place]) if owner.flow_style else self._region(owner, place)[1]
-        body, offset = self.text, 0
-        for patch in sorted(changes, reverse=True):
-            body = body[: patch.start] + patch.text + body[patch.end :]
-            offset += len(patch.text) - (patch.end - patch.start)
-        text = self.scalar(name) + body[node.end_mark.index : end + offset]
+        text = self.scalar(name) + applied(self.text, changes, node.end_mark.index, end)
         if owner.flow_style:
             return self._added_to_flow(owner, text)
         lines = (" " * node.start_mark.column + text.rstrip()).replace("\r\n", "\n").split("\n")
@@ -139,18 +137,16 @@ class YamlText:
             return [Patch(colon, colon, " {}"), self._block_deleted(found)]
         return [self._deleted(node, place, places) for place in places]
 
-    def rename(self, item: Item, name: str) -> Patch:
+    def rename(self, root: yaml.MappingNode, path: Sequence[str], name: str) -> Patch:
         """Replace a key."""
+        item = self.item(root, *path)
+        assert item is not None
         node = item[0]
         return Patch(node.start_mark.index, node.end_mark.index, self.scalar(name, old=node))
 
-    def scalars(self, node: yaml.Node) -> Iterator[yaml.ScalarNode]:
-        """Yield the scalars of a node, each once."""
-        seen: set[int] = set()
-        for each in _nodes(node):
-            if isinstance(each, yaml.ScalarNode) and id(each) not in seen:
-                seen.add(id(each))
-                yield each
+    def scalars(self, node: yaml.Node) -> Collection[yaml.ScalarNode]:
+        """Return the scalars of a node, each once."""
+        return {id(each): each for each in _nodes(node) if isinstance(each, yaml.ScalarNode)}.values()
 
     def scalar(self, value: str | float | bool | None, *, is_flow: bool = False, old: yaml.Node | None = None) -> str:
         """Return a value as it is written. old: the scalar that it replaces, whose quotes it takes over"""
@@ -214,14 +210,13 @@ class YamlText:
             end += len(after) - len(re.sub(r"\A(?:[ \t]*\r?\n)+", "", after))
         elif not after.strip() or re.match(r"[ \t]*\r?\n", after):
             start = len(re.sub(r"(?<=\n)(?:[ \t]*\r?\n)+\Z", "", before))
-        if end == len(self.text) and not self.text.endswith("\n"):
-            start = len(self.text[:start].rstrip("\r\n"))
-        return Patch(start, end, "")
+        return self._lines_deleted(start, end)
 
     def _block_deleted(self, item: Item) -> Patch:
         """Return the patch that deletes the lines of a block below its key."""
-        start = self._line_end(self._after_colon(item[0]))
-        end = self._line_end(self.end(item))
+        return self._lines_deleted(self._line_end(self._after_colon(item[0])), self._line_end(self.end(item)))
+
+    def _lines_deleted(self, start: int, end: int) -> Patch:
         if end == len(self.text) and not self.text.endswith("\n"):
             start = len(self.text[:start].rstrip("\r\n"))
         return Patch(start, end, "")
