@@ -8,6 +8,9 @@ from allranks_studio.documents.edits import Value
 
 Primitive: TypeAlias = str | int | float | bool | None
 
+WITH_PROCESSES = ("pytorch", "mpi")
+"""Distributions with a count of processes on each instance."""
+
 
 @dataclass(frozen=True)
 class Lock:

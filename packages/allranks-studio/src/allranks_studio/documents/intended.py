@@ -6,21 +6,19 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from allranks.catalog.declared_ports import DATA
 from allranks.checks.plan.bindings import article, fits
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.errors import InputError
 from allranks.plan import literals, ports
 from allranks_studio.documents import edits, rewiring
-from allranks_studio.documents.canvas import Graph, InputPort, Node, OutputPort, Port
+from allranks_studio.documents.canvas import WITH_PROCESSES, Graph, InputPort, Node, OutputPort, Port
 from allranks_studio.documents.edits import Edit, Expression, FromInput, FromOutput, Literal, Value
 from allranks_studio.documents.rewiring import graph_at, node_at, refused, rewired, with_graph, with_node
 from allranks_studio.documents.wrapping import wrapped
 
-DATA_TYPES = ("uri_folder", "uri_file", "mltable", "mlflow_model", "custom_model", "triton_model")
-
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _CONTROL = ("condition", "do_while", "parallel_for")
-_WITH_PROCESSES = ("pytorch", "mpi")
 
 
 def named(graph: Graph, edit: Edit, taken: Collection[str] = ()) -> Edit:
@@ -251,7 +249,7 @@ def _with_layout(graph: Graph, edit: edits.SetLayout) -> Graph:
             expected = "a whole number, or an input of the pipeline"
             raise refused(f"{where}, {name}", "it is an output of a step", expected)
         _refuse_value(graph_at(graph, _around(edit.node)), count, value, f"{where}, {name}")
-    if node.layout.distribution not in _WITH_PROCESSES and edit.processes != Literal(1):
+    if node.layout.distribution not in WITH_PROCESSES and edit.processes != Literal(1):
         found = f"the distribution is {node.layout.distribution}, which starts one process on each instance"
         raise refused(f"{where}, processes", found, "1", "choose the distribution pytorch or mpi first")
     layout = replace(node.layout, instances=edit.instances, processes=edit.processes)
@@ -264,7 +262,7 @@ def _with_distribution(graph: Graph, path: str, distribution: str) -> Graph:
         raise refused(f"step {path}", f"a {node.kind} has no distribution", "a command")
     if distribution not in kinds:
         raise refused(f"step {path}, distribution", distribution, f"one of {', '.join(kinds)}")
-    processes = node.layout.processes if distribution in _WITH_PROCESSES else Literal(1)
+    processes = node.layout.processes if distribution in WITH_PROCESSES else Literal(1)
     layout = replace(node.layout, distribution=distribution, processes=processes)
     return with_node(graph, path, replace(node, layout=layout))
 
@@ -272,7 +270,7 @@ def _with_distribution(graph: Graph, path: str, distribution: str) -> Graph:
 def _with_input(graph: Graph, edit: edits.AddInput) -> Graph:
     inner, where = _editable_graph(graph, edit.graph), f"input {edit.name}"
     _refuse_name(edit.name, _names(inner), where)
-    types = (*sorted(ports.PRIMITIVES), *DATA_TYPES)
+    types = (*sorted(ports.PRIMITIVES), *sorted(DATA))
     if edit.type not in types:
         raise refused(where, f"there is no type {edit.type}", f"one of {', '.join(types)}")
     port = InputPort(edit.name, edit.type, default=edit.default)

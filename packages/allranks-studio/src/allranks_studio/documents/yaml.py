@@ -15,7 +15,7 @@ from allranks.errors import InputError
 from allranks.plan.ports import PRIMITIVES
 from allranks.sdk import bounded_yaml
 from allranks_studio.documents import edits
-from allranks_studio.documents.canvas import Graph, Node
+from allranks_studio.documents.canvas import WITH_PROCESSES, Graph, Node
 from allranks_studio.documents.components import declared, registered_names, spec_of
 from allranks_studio.documents.edits import Edit, FromInput, FromOutput, Literal, Value
 from allranks_studio.documents.patches import Patch, applied
@@ -26,7 +26,6 @@ from allranks_studio.documents.yaml_text import Content, YamlText
 
 _AFTER_INPUTS = ("outputs", "resources", "distribution", "compute", "limits", "environment_variables")
 _SECTIONS = ("inputs", "outputs", "settings", "jobs")
-_WITH_PROCESSES = ("pytorch", "mpi")
 
 
 class Yaml:
@@ -188,7 +187,7 @@ class _Edits:
         if kind == "none":
             return self.text.without(job, names=["distribution"])
         content: dict[str, Content] = {"type": kind}
-        if old is not None and kind in _WITH_PROCESSES:
+        if old is not None and kind in WITH_PROCESSES:
             content["process_count_per_instance"] = self.written(old.processes)
         return self.text.put(job, ("distribution",), content)
 

@@ -103,10 +103,9 @@ class YamlText:
             return self._added_to_flow(owner, text)
         lines = self._block(key, content, owner.value[0][0].start_mark.column)
         follower = next((pair for pair in owner.value if pair[0].value in before), None)
-        separator = [""] if self._is_spaced(owner) else []
         if follower is not None:
-            return [self._inserted(self._line_start(follower[0]), [*lines, *separator])]
-        return [self._inserted(self._region(owner, len(owner.value) - 1)[1], [*separator, *lines])]
+            return [self._inserted(self._line_start(follower[0]), [*lines, *self._separator(owner)])]
+        return [self._inserted(self._region(owner, len(owner.value) - 1)[1], [*self._separator(owner), *lines])]
 
     def copy(self, root: yaml.MappingNode, path: Sequence[str], name: str, changes: Collection[Patch]) -> list[Patch]:
         """Add a copy of a key and its value, with changes, after it, with another name."""
@@ -119,7 +118,7 @@ class YamlText:
         if owner.flow_style:
             return self._added_to_flow(owner, text)
         lines = (" " * node.start_mark.column + text.rstrip()).replace("\r\n", "\n").split("\n")
-        return [self._inserted(end, [*([""] if self._is_spaced(owner) else []), *lines])]
+        return [self._inserted(end, [*self._separator(owner), *lines])]
 
     def without(self, owner: yaml.MappingNode, *path: str, names: Collection[str]) -> list[Patch]:
         """Delete keys of the mapping at a path, and the mapping itself if nothing is left of it."""
@@ -152,7 +151,7 @@ class YamlText:
         """Return a value as it is written. old: the scalar that it replaces, whose quotes it takes over"""
         if not isinstance(value, str):
             return str(yaml.safe_dump(value, default_flow_style=True)).removesuffix("\n...\n").strip()
-        quote = getattr(old, "style", None) if old is not None and old.tag.endswith(":str") else None
+        quote = old.style if isinstance(old, yaml.ScalarNode) and old.tag.endswith(":str") else None
         if quote not in ("'", '"'):
             if _is_plain(value, is_flow=is_flow):
                 return value
@@ -185,11 +184,7 @@ class YamlText:
             if is_block:
                 return [self._block_deleted(item), below]
             return [Patch(colon, end, ""), below] if end > colon else [below]
-        old_scalar = old if isinstance(old, yaml.ScalarNode) else None
-        if isinstance(content, Mapping):
-            text = self._flow(content)
-        else:
-            text = self.scalar(content, is_flow=is_flow, old=old_scalar)
+        text = self._flow(content, is_flow=is_flow, old=old)
         if is_block:
             return [Patch(colon, colon, f" {text}"), self._block_deleted(item)]
         if old.start_mark.index < colon or end <= colon:  # an empty value, or an alias
@@ -242,11 +237,11 @@ class YamlText:
         is_open = place > 0 and self.text[place - 1] != "\n"
         return Patch(place, place, f"{self.newline}{text}" if is_open else f"{text}{self.newline}")
 
-    def _is_spaced(self, owner: yaml.MappingNode) -> bool:
-        """Return whether blank lines separate the items of a block mapping."""
+    def _separator(self, owner: yaml.MappingNode) -> list[str]:
+        """Return the lines between items of a block mapping: a blank one, or none."""
         pairs = zip(owner.value, owner.value[1:], strict=False)
         gaps = (self.text[self.end(one) : other[0].start_mark.index] for one, other in pairs)
-        return any(re.search(r"\n[ \t]*\r?\n", gap) for gap in gaps)
+        return [""] if any(re.search(r"\n[ \t]*\r?\n", gap) for gap in gaps) else []
 
     def _after_colon(self, key: yaml.Node) -> int:
         return self.text.index(":", key.end_mark.index) + 1
@@ -270,9 +265,9 @@ class YamlText:
         inner = (self._block(name, value, column + self._indent) for name, value in content.items())
         return [head, *(line for lines in inner for line in lines)]
 
-    def _flow(self, content: Content) -> str:
+    def _flow(self, content: Content, *, is_flow: bool = True, old: yaml.Node | None = None) -> str:
         if not isinstance(content, Mapping):
-            return self.scalar(content, is_flow=True)
+            return self.scalar(content, is_flow=is_flow, old=old)
         items = (f"{self.scalar(name, is_flow=True)}: {self._flow(value)}" for name, value in content.items())
         return f"{{{', '.join(items)}}}"
 
