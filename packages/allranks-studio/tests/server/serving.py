@@ -47,9 +47,9 @@ class Client:
 
     def announce(self, event: Mapping[str, Any]) -> None:
         """Add an event to the streams that are open."""
-        hub = self.studio.hub
-        assert hub.watching is not None
-        hub.watching.get_loop().call_soon_threadsafe(hub.events.add, [event])
+        events = self.studio.events
+        assert events.watching is not None
+        events.watching.get_loop().call_soon_threadsafe(events.add, [event])
 
     @property
     def origin(self) -> str:

@@ -57,6 +57,6 @@ def test_nobody_watches_without_a_browser(studio: Client) -> None:
     with studio.events() as events:
         studio.announce({"kind": "schedule", "folder": studio.folder})
         events.next(kind="schedule")
-    until(lambda: studio.studio.hub.watching is None, "it still watches")
+    until(lambda: studio.studio.events.watching is None, "it still watches")
     with studio.events(events.last) as later:
         assert later.next() == {"kind": "reset"}

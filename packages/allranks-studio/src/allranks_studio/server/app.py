@@ -20,9 +20,8 @@ from starlette.routing import Route
 from allranks.errors import InputError, Problem
 from allranks_studio.server.access import Access, Session, policy
 from allranks_studio.server.answers import answer_of, route
-from allranks_studio.server.events import Event
+from allranks_studio.server.events import Event, Events
 from allranks_studio.server.folders import Folder
-from allranks_studio.server.hub import Hub
 from allranks_studio.server.store_watch import StoreWatch
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class Studio:
 
     def __init__(self, folders: Mapping[str, Folder]) -> None:
         self.folders = folders
-        self.hub = Hub(lambda: [self._look, *(StoreWatch(folder).look for folder in folders.values())])
+        self.events = Events(lambda: [self._look, *(StoreWatch(folder).look for folder in folders.values())])
         self._documents: OpenDocuments | None = None
         self._lock = threading.Lock()
 
@@ -89,7 +88,7 @@ def make_app(folders: Mapping[str, Folder], session: Session) -> Starlette:
             route("/api/document/{change}", "documents.change", changes=True),
             route("/api/palette", "palette.palette"),
             route("/api/pipelines", "palette.pipelines"),
-            Route("/api/events", studio.hub.stream),
+            Route("/api/events", studio.events.stream),
             Route("/static/{path:path}", _file),
             Route("/{path:path}", _index),
         ],

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,8 @@ from allranks_studio.server.answers import Call, finite
 _LEFT_OUT = {"components", "environments", "node_modules", "build", "dist", "site-packages"}
 _DEEPEST = 4
 _MOST_FILES = 5000
-_LARGEST = 1 << 20
-_PYTHON = re.compile(r"^@(?:\w+\.)*pipeline\b", re.MULTILINE)
 _YAML = re.compile(r"^jobs\s*:", re.MULTILINE)
+_PATTERNS = {".py": re.compile(r"^@(?:\w+\.)*pipeline\b", re.MULTILINE), ".yml": _YAML, ".yaml": _YAML}
 _TITLE = re.compile(r"""display_name\s*[=:]\s*["']?([^"'\n#]+)""")
 
 
@@ -120,20 +120,17 @@ def pipelines(call: Call) -> list[dict[str, str]]:
 
 def _pipelines(root: Path) -> Iterator[dict[str, str]]:
     """Yield the files that seem to have a pipeline, by their text. Whether they do is known when one is opened."""
-    looked_at = 0
-    for folder, folders, names in os.walk(root):
-        deeper = len(Path(folder).relative_to(root).parts) < _DEEPEST
-        folders[:] = sorted(each for each in folders if deeper and each not in _LEFT_OUT and each[0] not in "._")
-        for path in (Path(folder, name) for name in sorted(names)):
-            pattern = {".py": _PYTHON, ".yml": _YAML, ".yaml": _YAML}.get(path.suffix)
-            if pattern is None or looked_at >= _MOST_FILES:
-                continue
-            looked_at += 1
-            try:
-                text = path.read_text(encoding="utf-8") if path.stat().st_size <= _LARGEST else ""
-            except (OSError, ValueError):
-                continue
-            if pattern.search(text):
+    for path in islice(_files(root), _MOST_FILES):
+        with contextlib.suppress(OSError, ValueError):
+            text = bounded_yaml.read(path)
+            if _PATTERNS[path.suffix].search(text):
                 title = _TITLE.search(text)
                 name = title[1].strip() if title else path.stem.replace("_", " ")
                 yield {"path": os.path.relpath(path, root), "title": name}
+
+
+def _files(root: Path) -> Iterator[Path]:
+    for folder, folders, names in os.walk(root):
+        is_deep = len(Path(folder).relative_to(root).parts) >= _DEEPEST
+        folders[:] = sorted(each for each in folders if not (is_deep or each in _LEFT_OUT or each[0] in "._"))
+        yield from (path for name in sorted(names) if (path := Path(folder, name)).suffix in _PATTERNS)
