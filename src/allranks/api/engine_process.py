@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -76,9 +76,16 @@ def start(plan: Plan, workspace: Workspace, options: Options, *, detached: bool 
     """
     # A download may take long, so this process does it, whose output the caller sees.
     plan, _ = fetch_data(plan, workspace, offline=options.offline, sample=options.sample)
+    task = {"workspace": str(workspace.root), "plan": codec.dumps(plan), "options": asdict(options)}
+    return launch(["-m", __name__, *([_DETACHED] if detached else [])], task)
+
+
+def launch(arguments: Sequence[str], task: Mapping[str, Any], folder: Path | None = None) -> tuple[str, EngineProcess]:
+    """Start Python with a module that calls `execute`. Return as `start` does. folder: default: the current one"""
     errors = tempfile.TemporaryFile(prefix="allranks-")  # noqa: SIM115  # it is read when the engine has ended
     process = subprocess.Popen(
-        [sys.executable, "-m", "allranks.api.engine_process", *([_DETACHED] if detached else [])],
+        [sys.executable, *arguments],
+        cwd=folder,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,
@@ -88,7 +95,6 @@ def start(plan: Plan, workspace: Workspace, options: Options, *, detached: bool 
     engine = EngineProcess(process, errors)
     assert process.stdin is not None
     assert process.stdout is not None
-    task = {"workspace": str(workspace.root), "plan": codec.dumps(plan), "options": asdict(options)}
     try:
         process.stdin.write(json.dumps(task, default=str) + "\n")
         process.stdin.flush()
@@ -108,11 +114,17 @@ def start(plan: Plan, workspace: Workspace, options: Options, *, detached: bool 
     return answer["run"], engine
 
 
-class _Announcer(Observer):
+@dataclass
+class _Reporter(Observer):
     """Report the id of the run when it has been created."""
 
+    out: IO[str]
+
     def started(self, run: RunRecord) -> None:
-        _report({"run": run.id})
+        self.report(run=run.id)
+
+    def report(self, **message: Any) -> None:
+        print(json.dumps(message), file=self.out, flush=True)
 
 
 def main() -> None:
@@ -127,16 +139,19 @@ def main() -> None:
         if options["trigger_time"]:
             options["trigger_time"] = datetime.fromisoformat(options["trigger_time"])
         options["selection"] = Selection(**{name: tuple(paths) for name, paths in options["selection"].items()})
-        try:
-            engine.run(codec.loads(task["plan"]), Workspace(Path(task["workspace"])), Options(**options), _Announcer())
-        except InputError as error:
-            _report({"problems": [asdict(problem) for problem in error.problems]})
-        except engine.DiskFullError as error:
-            _report({"problems": [asdict(Problem("workspace", str(error), "", "free some space", code="disk-full"))]})
+        plan, workspace = codec.loads(task["plan"]), Workspace(Path(task["workspace"]))
+        execute(lambda observer: engine.run(plan, workspace, Options(**options), observer), sys.stdout)
 
 
-def _report(message: Mapping[str, Any]) -> None:
-    print(json.dumps(message), flush=True)
+def execute(run: Callable[[Observer], object], out: IO[str]) -> None:
+    """Call a function that executes a run, and report its id, or the problems. out: standard output"""
+    reporter = _Reporter(out)
+    try:
+        run(reporter)
+    except InputError as error:
+        reporter.report(problems=[asdict(problem) for problem in error.problems])
+    except engine.DiskFullError as error:
+        reporter.report(problems=[asdict(Problem("workspace", str(error), "", "free some space", code="disk-full"))])
 
 
 def _stop_at_end_of_input() -> None:

@@ -12,6 +12,7 @@ import math
 import os
 import re
 import sqlite3
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
@@ -165,13 +166,8 @@ class Store(Database):
 
     def curves(self, run: str, step: str) -> dict[str, list[Point]]:
         """Return the curves of a step by metric, with their points in the order of addition."""
-        rows = self.connection.execute(
-            "SELECT metric, x, value, time FROM point WHERE run = ? AND node = ? ORDER BY rowid", (run, step)
-        )
-        curves: dict[str, list[Point]] = {}
-        for metric, x, value, time in rows:
-            curves.setdefault(metric, []).append(Point(x, math.nan if value is None else value, time))
-        return curves
+        curves = self.part_of_curves(run, step, sys.maxsize)
+        return {metric: [Point(*point) for point in points] for metric, points in curves.items()}
 
     def measured_steps(self, run: str) -> list[str]:
         """Return the paths of the steps that have curves."""

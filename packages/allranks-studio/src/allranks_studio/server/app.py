@@ -84,7 +84,7 @@ def make_app(folders: Mapping[str, Folder], session: Session) -> Starlette:
             route("/api/document", "documents.document"),
             route("/api/document/export", "documents.export"),
             route("/api/document/new", "documents.new", changes=True),
-            route("/api/document/positions", "documents.move", changes=True),
+            route("/api/document/positions", "positions.move", changes=True),
             route("/api/document/{change}", "documents.change", changes=True),
             route("/api/palette", "palette.palette"),
             route("/api/pipelines", "palette.pipelines"),

@@ -57,17 +57,19 @@ class OpenDocuments:
     def look(self) -> list[Event]:
         """Return the documents that have changed since the last look, by edits or by other programs."""
         found: list[Event] = []
-        if self._lock.acquire(blocking=False):  # the next look sees a change that is being made
-            with contextlib.ExitStack() as stack:
-                stack.callback(self._lock.release)
-                for (folder, path), document in self._documents.items():
-                    with contextlib.suppress(OSError, InputError):  # the next request reports a removed file
-                        document.refresh()
-                    digest = document.digest
-                    if self._digests.setdefault((folder, path), digest) != digest:
-                        self._digests[folder, path] = digest
-                        found.append({"kind": "document", "folder": folder, "path": path, "digest": digest})
-        return found
+        if not self._lock.acquire(blocking=False):
+            return found  # the next look sees the change that is being made
+        try:
+            for (folder, path), document in self._documents.items():
+                with contextlib.suppress(OSError, InputError):  # the next request reports a removed file
+                    document.refresh()
+                digest = document.digest
+                if self._digests.setdefault((folder, path), digest) != digest:
+                    self._digests[folder, path] = digest
+                    found.append({"kind": "document", "folder": folder, "path": path, "digest": digest})
+            return found
+        finally:
+            self._lock.release()
 
     def close(self) -> None:
         self.reader.close()
@@ -109,16 +111,6 @@ def change(call: Call) -> dict[str, Any]:
         except Refused as error:
             raise Refusal(422, str(error), problems=error.problems, difference=error.difference) from None
         return _state(call.folder, found)
-
-
-def move(call: Call) -> dict[str, Any]:
-    """Answer POST /api/document/positions."""
-    call.folder.file(call.text("path"))
-    moved = call.values.get("positions")
-    if not isinstance(moved, dict):
-        raise InputError(Problem("parameter positions", "it is not an object", "[x, y] by path"))
-    positions.save(call.folder, call.text("path"), moved)
-    return {}
 
 
 def new(call: Call) -> dict[str, Any]:

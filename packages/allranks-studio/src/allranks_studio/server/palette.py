@@ -3,7 +3,7 @@
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -36,27 +36,18 @@ def palette(call: Call) -> list[dict[str, Any]]:
     """
     call.studio.documents.prepare()  # the designer is opened, and opens a document next
     root, found = call.folder.path, list[dict[str, Any]]()
-    for origin, specs in (
-        ("project", _project(root)),
-        ("registered", _registered(root)),
-        ("library", {spec: f"library:{name}" for name, spec in shipped_specs().items()}),
-    ):
-        infos = [info for spec in specs if (info := _declared(spec))]
-        for group, members in catalog.groups(infos).items():
-            found += [_item(info, specs[info.path], origin, group) for info in members]
+    origins: dict[str, Callable[[], Mapping[Path, str]]] = {
+        "project": lambda: {spec: os.path.relpath(spec, root) for spec in find_specs(root / FOLDER)},
+        "registered": lambda: {spec: name for name, spec in registered_names(root / FOLDER).items()},
+        "library": lambda: {spec: name for name, spec in shipped_specs().items()},
+    }
+    for origin, names_of in origins.items():
+        with contextlib.suppress(InputError):
+            names = names_of()
+            infos = [info for spec in names if (info := _declared(spec))]
+            for group, members in catalog.groups(infos).items():
+                found += [_item(info, f"{origin}:{names[info.path]}", origin, group) for info in members]
     return found
-
-
-def _project(root: Path) -> dict[Path, str]:
-    with contextlib.suppress(InputError):  # without components, too
-        return {spec: f"project:{os.path.relpath(spec, root)}" for spec in find_specs(root / FOLDER)}
-    return {}
-
-
-def _registered(root: Path) -> dict[Path, str]:
-    with contextlib.suppress(InputError):
-        return {spec: f"registered:{name}" for name, spec in registered_names(root / FOLDER).items() if spec.is_file()}
-    return {}
 
 
 def _declared(spec: Path) -> ComponentInfo | None:

@@ -15,6 +15,7 @@ from typing import Any
 from allranks.errors import InputError, Problem
 from allranks.history.layers import Layers
 from allranks.workspace import write_file
+from allranks_studio.server.answers import Call
 from allranks_studio.server.folders import Folder
 
 Positions = dict[str, tuple[float, float]]
@@ -77,20 +78,21 @@ def saved(folder: Folder, path: str) -> Positions:
     return {name: (place[0], place[1]) for name, place in places.items()}
 
 
-def save(folder: Folder, path: str, positions: Mapping[str, Any]) -> None:
-    """Save where the user has moved nodes of a document. Without any, all are where the layout places them again.
-
-    Raise InputError for values that are not positions, and OSError if they cannot be saved.
-    """
-    if not all(map(_is_place, positions.values())):
-        raise InputError(Problem("parameter positions", "it has other values", "[x, y] for each node"))
+def move(call: Call) -> dict[str, Any]:
+    """Answer POST /api/document/positions: save where the user has moved nodes. Without any, all are where the layout
+    places them again."""
+    folder, path, moved = call.folder, call.text("path"), call.values.get("positions")
+    if not isinstance(moved, dict) or not all(map(_is_place, moved.values())):
+        raise InputError(Problem("parameter positions", "it has other values", "[x, y] by path"))
+    folder.file(path)
     file = folder.workspace.root / FILE
     documents = _read(file)
     earlier = documents.pop(path, {})
-    if positions:
-        documents[path] = earlier | {name: [round(x), round(y)] for name, (x, y) in positions.items()}
+    if moved:
+        documents[path] = earlier | {name: [round(x), round(y)] for name, (x, y) in moved.items()}
     folder.workspace.make()
     write_file(file, json.dumps({"positions": documents}), 0o600)
+    return {}
 
 
 def _read(file: Path) -> dict[str, dict[str, Any]]:
