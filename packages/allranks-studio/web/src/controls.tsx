@@ -20,7 +20,12 @@ interface Chosen {
 }
 
 // A list of which one is chosen.
-export function Choose({ label, options, onChange, ...rest }: Chosen & { id?: string; disabled?: boolean }) {
+export function Choose({
+  label,
+  options,
+  onChange,
+  ...rest
+}: Chosen & { id?: string; disabled?: boolean; size?: number }) {
   return (
     <select aria-label={label} onChange={(event) => onChange(event.target.value)} {...rest}>
       {options.map(pair).map(([value, title]) => (

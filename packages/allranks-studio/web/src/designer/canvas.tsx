@@ -7,6 +7,7 @@ import {
   type EdgeChange,
   type EdgeProps,
   type Edge as FlowEdge,
+  getViewportForBounds,
   type NodeChange,
   type NodeHandle,
   Position,
@@ -17,10 +18,10 @@ import {
 } from "@xyflow/react";
 import { type DragEvent, type KeyboardEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useEditor } from "./editor";
-import { type BoxNode, BoxView, connectionMisfit, KINDS } from "./node";
+import { type BoxNode, BoxView, KINDS } from "./node";
 import { Overview } from "./overview";
 import { PALETTE_DATA } from "./palette";
-import { hue, nodeAt } from "./ports";
+import { connectionMisfit, hue, nodeAt } from "./ports";
 import { type Box, bounds, detour, HEADER, INPUTS, innerPorts, ROW, type Scene, scene, type Wire } from "./scene";
 import { CanvasTools, useActions } from "./tools";
 
@@ -34,13 +35,14 @@ const KEYS = { deleteKeyCode: null, multiSelectionKeyCode: ["Control", "Meta", "
 const LOOKS = { elevateEdgesOnSelect: true, proOptions: { hideAttribution: true } };
 const ARIA = { "node.a11yDescription.default": "Enter selects, arrow keys move, Delete deletes, F2 renames." };
 
+const NOTHING: Scene = { boxes: [], wires: [] };
+
 export function Canvas() {
   const editor = useEditor();
-  const { document, graph, open, selection, editable } = editor;
+  const { document, root, open, selection, editable } = editor;
   const flow = useReactFlow<BoxNode>();
-  const nothing: Scene = { boxes: [], wires: [] };
-  // biome-ignore lint/correctness/useExhaustiveDependencies: of the document, only the places of nodes are drawn
-  const drawn = useMemo(() => (graph ? scene(document, graph, open) : nothing), [document.positions, graph, open]);
+  const { positions } = document;
+  const drawn = useMemo(() => (root ? scene(positions, root, open) : NOTHING), [positions, root, open]);
   const boxes = useMemo(() => new Map(drawn.boxes.map((box) => [box.node.path, box])), [drawn]);
   const isLarge = drawn.boxes.length > LARGE;
   const isFar = useFlowStore((state) => state.transform[2] < FAR) && isLarge;
@@ -52,20 +54,12 @@ export function Canvas() {
     [isFar, drawn, boxes, chosen, editable],
   );
 
-  const misfit = useCallback(
-    ({ source, sourceHandle, target, targetHandle }: Connection | FlowEdge) => {
-      const box = boxes.get(target);
-      const input = box?.inputs.find((port) => `in:${port.name}` === targetHandle);
-      if (!box || !input) return "it is not an input";
-      return connectionMisfit(nodeAt(editor.root, source), sourceHandle ?? "", box, input);
-    },
-    [boxes, editor.root],
-  );
+  const misfit = ({ source, sourceHandle, target, targetHandle }: Connection | FlowEdge) =>
+    connectionMisfit(root, source, sourceHandle ?? "", target, targetHandle?.slice(3) ?? "");
   const connect = ({ source, sourceHandle, target, targetHandle }: Connection) => {
-    const [from, to] = [nodeAt(editor.root, source), nodeAt(editor.root, target)];
     const [side, port = ""] = sourceHandle?.split(":") ?? [];
-    const value = { kind: "output", node: from?.name ?? "", port } as const;
-    if (to) editor.set(to, targetHandle?.slice(3) ?? "", side === "inner" ? { kind: "input", name: port } : value);
+    const value = { kind: "output", node: nodeAt(root, source)?.name ?? "", port } as const;
+    editor.set(target, targetHandle?.slice(3) ?? "", side === "inner" ? { kind: "input", name: port } : value);
   };
 
   const drop = (event: DragEvent) => {
@@ -75,18 +69,19 @@ export function Canvas() {
     const around = drawn.boxes.filter((box) => box.open && contains(box, at)).at(-1);
     const [dx, dy] = drawn.boxes.find((box) => around && box.parent === around.node.path)?.shift ?? [0, 0];
     const [x, y] = [at.x - (around ? around.left + dx : 0), at.y - (around ? around.top + dy : 0)];
-    if (item) editor.add(item, around?.node.path ?? editor.view, [Math.round(x), Math.round(y)]);
+    if (item) editor.add(item, around?.node.path ?? "", [Math.round(x), Math.round(y)]);
   };
 
   const fit = useCallback(() => {
-    const size = frame.current?.getBoundingClientRect();
+    const size = frame.current;
     if (!drawn.boxes.length || !size) return;
     const { left, top, right, bottom } = bounds(drawn.boxes.filter((box) => !box.parent));
-    const zoom = Math.min((size.width - 60) / (right - left), (size.height - 2 * BAR) / (bottom - top), 1);
-    flow.setCenter((left + right) / 2, (top + bottom - BAR / 2 / zoom) / 2, { zoom });
+    const area = { x: left, y: top, width: right - left, height: bottom - top };
+    const padding = { x: "30px", top: `${BAR}px`, bottom: `${BAR}px` } as const;
+    flow.setViewport(getViewportForBounds(area, size.clientWidth, size.clientHeight, ZOOM.minZoom, 1, padding));
   }, [drawn, flow]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each graph, not after each change of it
-  useEffect(fit, [editor.view, drawn.boxes.length === 0]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once, not after each change of the graph
+  useEffect(fit, [drawn.boxes.length === 0]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: once for each request
   useEffect(() => {
     const box = editor.reveal && boxes.get(editor.reveal.path);
@@ -138,7 +133,7 @@ export function Canvas() {
         onEdgesChange={changeEdges}
         onConnect={connect}
         isValidConnection={(wanted) => !misfit(wanted)}
-        onNodeDoubleClick={(_, { data, id }) => data.box.node.graph && editor.enter(id)}
+        onNodeDoubleClick={(_, { data, id }) => data.box.node.graph && editor.toggle(id)}
         onPaneClick={clickPane}
         onlyRenderVisibleElements={isLarge} // otherwise Tab reaches all nodes
         nodesConnectable={editable}
@@ -199,7 +194,7 @@ function Hint({ misfit }: { misfit: (wanted: Connection) => string }) {
 }
 
 // The places of ports are given, since otherwise the library draws all nodes once, and not only the visible ones.
-function handles({ inputs, outputs, width, inner, node }: Box): NodeHandle[] {
+function handles({ inputs, width, inner, node }: Box): NodeHandle[] {
   const places = (side: string, ports: { name: string }[], x: number, y: number): NodeHandle[] => {
     const [type, position] =
       side === "in" ? (["target", Position.Left] as const) : (["source", Position.Right] as const);
@@ -214,7 +209,7 @@ function handles({ inputs, outputs, width, inner, node }: Box): NodeHandle[] {
     }));
   };
   const heads = [...places("in", [{ name: "" }], 0, 12), ...places("out", [{ name: "" }], width, 12)];
-  const sides = [...places("in", inputs, 0, HEADER), ...places("out", outputs, width, HEADER)];
+  const sides = [...places("in", inputs, 0, HEADER), ...places("out", node.outputs, width, HEADER)];
   return [...heads, ...sides, ...places("inner", inner ? innerPorts(node) : [], INPUTS, inner)];
 }
 

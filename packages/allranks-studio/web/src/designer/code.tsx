@@ -9,8 +9,8 @@ import { Decoration, drawSelection, EditorView, keymap, lineNumbers } from "@cod
 import { tags } from "@lezer/highlight";
 import { useEffect, useRef } from "react";
 import type { Finding } from "../api";
-import { nodeOfLine, useEditor } from "./editor";
-import { nodeAt } from "./ports";
+import { useEditor } from "./editor";
+import { allNodes } from "./ports";
 import type { Session } from "./session";
 
 const fromServer = Annotation.define<boolean>();
@@ -36,7 +36,7 @@ const COLORS = HighlightStyle.define([
 
 export function Code() {
   const editor = useEditor();
-  const { document, draft, selection, session, root } = editor;
+  const { document, draft, node, target, session } = editor;
   const frame = useRef<HTMLElement>(null);
   const view = useRef<EditorView>(null);
   const latest = useRef(editor);
@@ -45,10 +45,6 @@ export function Code() {
   // biome-ignore lint/correctness/useExhaustiveDependencies: the effects below bring it up to date
   useEffect(() => {
     const nonce = window.document.querySelector<HTMLMetaElement>('meta[name="nonce"]')?.content ?? "";
-    const step = (which: "undo" | "redo") => () => {
-      latest.current.session[which]();
-      return true;
-    };
     const created = new EditorView({
       parent: frame.current ?? window.document.body,
       state: EditorState.create({
@@ -68,18 +64,16 @@ export function Code() {
             tabindex: "0",
             "aria-label": `Code of ${document.path}. Escape, then Tab leaves it.`,
           }),
-          keymap.of([
-            { key: "Mod-z", run: step("undo") },
-            { key: "Mod-Shift-z", run: step("redo") },
-            indentWithTab,
-            ...defaultKeymap,
-          ]),
+          keymap.of([indentWithTab, ...defaultKeymap]),
           EditorView.updateListener.of((update) => {
             if (update.transactions.some((each) => each.annotation(fromServer))) return;
             if (update.docChanged) latest.current.session.type(update.state.doc.toString());
             else if (update.selectionSet && update.view.hasFocus) {
               const line = update.state.doc.lineAt(update.state.selection.main.head).number;
-              const node = nodeOfLine(latest.current.root, line);
+              const around = [...allNodes(latest.current.root)].filter(
+                ({ first, last }) => first <= line && line <= last,
+              );
+              const node = around.at(-1); // the innermost one
               if (node) latest.current.select([node.path], true);
             }
           }),
@@ -87,17 +81,11 @@ export function Code() {
       }),
     });
     view.current = created;
-    const go = (event: CustomEventInit<number>) => show(created, event.detail ?? 1, true);
-    addEventListener("designer-line", go as EventListener);
-    return () => {
-      removeEventListener("designer-line", go as EventListener);
-      created.destroy();
-    };
+    return () => created.destroy();
   }, [session]);
 
   const { changed, findings } = document;
   const text = draft ?? document.text; // what was typed meanwhile is newer than the server's
-  const node = selection.length === 1 ? nodeAt(root, selection[0] ?? "") : undefined;
   const [first, last] = node?.first ? [node.first, node.last] : [0, -1];
   useEffect(() => {
     const here = view.current;
@@ -110,6 +98,7 @@ export function Code() {
   }, [text, draft, changed, first, last, findings, session]);
   useEffect(() => show(view.current, first), [first]);
   useEffect(() => show(view.current, changed[0] ?? 0), [changed]);
+  useEffect(() => show(view.current, target?.line ?? 0, true), [target]);
   return <section ref={frame} className="code" aria-label="Code" />;
 }
 
@@ -139,7 +128,7 @@ function diagnostics(text: Text, findings: Finding[], session: Session | null): 
     .map((each) => {
       const line = text.line(each.line);
       const indent = line.text.length - line.text.trimStart().length;
-      const fix = { name: `Fix: ${each.fix}`, apply: () => void session?.edit(`Fixed: ${each.fix}`, ...each.edits) };
+      const fix = { name: `Fix: ${each.fix}`, apply: () => void session?.edit(...each.edits) };
       return {
         from: line.from + indent,
         to: line.to,

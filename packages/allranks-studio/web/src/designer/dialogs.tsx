@@ -1,69 +1,63 @@
 // Dialogs: what to connect, a name, inputs of a run, exports.
-import { type KeyboardEvent, useEffect, useRef, useState } from "react";
-import { Button, Search, Switch } from "../controls";
+import { useLayoutEffect, useState } from "react";
+import type { Value } from "../api";
+import { Button, Choose, Search, Switch } from "../controls";
 import { Dialog, Problem, show } from "../parts";
 import { post, useServer } from "../server";
-import { Field, type Plain, walk } from "./controls";
 import { type Task, useEditor } from "./editor";
-import type { Choice } from "./ports";
+import { Field, plain } from "./fields";
 
 export function Dialogs() {
-  const { task, ask, opener } = useEditor();
+  const { task, ask } = useEditor();
   const onClose = () => ask(null);
-  useEffect(() => {
-    if (!task) opener.current?.focus(); // where the user was before the dialog
-  }, [task, opener]);
+  useLayoutEffect(() => {
+    if (!task) return;
+    const opener = document.activeElement; // the dialog takes the focus after this
+    return () => (opener as HTMLElement | null)?.focus();
+  }, [task]);
   if (task?.kind === "connect") return <Connect task={task} onClose={onClose} />;
-  if (task?.kind === "name") return <Name task={task} onClose={onClose} />;
+  if (task?.kind === "name") return <Name {...task} label="Name" onClose={onClose} />;
   if (task?.kind === "run") return <RunDialog onClose={onClose} />;
   return task && <Export onClose={onClose} />;
 }
 
-interface Properties<T> {
-  task: T;
-  onClose: () => void;
-}
-
-function Connect({ task, onClose }: Properties<Extract<Task, { kind: "connect" }>>) {
+function Connect({ task, onClose }: { task: Extract<Task, { kind: "connect" }>; onClose: () => void }) {
   const { session } = useEditor();
   const [query, setQuery] = useState("");
-  const list = useRef<HTMLDivElement>(null);
+  const [label, setLabel] = useState("");
   const found = task.choices.filter((each) => each.label.toLowerCase().includes(query.toLowerCase()));
-  const choose = (choice: Choice | undefined) => {
+  const chosen = found.find((each) => each.label === label) ?? found[0];
+  const connect = () => {
     onClose();
-    if (choice) session.edit(`${task.title} to ${choice.label}.`, ...choice.edits);
+    if (chosen) session.edit(...chosen.edits);
   };
-  const { title } = task;
-  const step = (event: KeyboardEvent) => walk(event, list.current, "input, .choices button");
+  const options = found.map((each) => [each.label, `${each.label} · ${each.note}`] as const);
   return (
-    <Dialog title={title} onClose={onClose} submit="Connect" onSubmit={() => choose(found[0])} disabled={!found.length}>
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: the arrow keys are a shortcut of Tab */}
-      <div ref={list} onKeyDown={step}>
-        <Search placeholder="Search, Enter takes the first" value={query} onChange={setQuery} />
-        <ul className="choices">
-          {found.map((choice) => (
-            <li key={choice.label}>
-              <button type="button" className="plain" onClick={() => choose(choice)}>
-                <b>{choice.label}</b> <small>{choice.note}</small>
-              </button>
-            </li>
-          ))}
-        </ul>
-      </div>
-      {!found.length && <p className="soft">Nothing in this pipeline fits.</p>}
+    <Dialog title={task.title} onClose={onClose} submit="Connect" onSubmit={connect} disabled={!chosen}>
+      <Search placeholder="Search" value={query} onChange={setQuery} />
+      <Choose label="Connect to" size={10} options={options} value={chosen?.label ?? ""} onChange={setLabel} />
+      {!chosen && <p className="soft">Nothing in this pipeline fits.</p>}
     </Dialog>
   );
 }
 
-function Name({ task, onClose }: Properties<Extract<Task, { kind: "name" }>>) {
-  const [name, setName] = useState(task.value);
-  const submit = () => {
-    onClose();
-    task.done(name.trim());
-  };
+// Ask for a name, and close when it was taken.
+export function Name(properties: {
+  title: string;
+  label: string;
+  value: string;
+  submit: string;
+  done: (name: string) => Promise<unknown>;
+  onClose: () => void;
+}) {
+  const { title, label, submit, done, onClose } = properties;
+  const [name, setName] = useState(properties.value);
+  const [error, setError] = useState<unknown>(null);
+  const send = () => done(name.trim()).then(onClose, setError);
   return (
-    <Dialog title={task.title} onClose={onClose} submit={task.submit} onSubmit={submit} disabled={!name.trim()}>
-      <Search type="text" placeholder="Name" value={name} onChange={setName} />
+    <Dialog title={title} onClose={onClose} submit={submit} onSubmit={send} disabled={!name.trim()}>
+      <Search type="text" placeholder={label} value={name} onChange={setName} />
+      {error !== null && <Problem error={error} />}
     </Dialog>
   );
 }
@@ -71,16 +65,17 @@ function Name({ task, onClose }: Properties<Extract<Task, { kind: "name" }>>) {
 function RunDialog({ onClose }: { onClose: () => void }) {
   const { document, session, select, follow, root } = useEditor();
   const { folder, path } = document;
-  const [values, setValues] = useState<Record<string, Plain>>({});
+  const [values, setValues] = useState<Record<string, Value | null>>({});
   const [error, setError] = useState<unknown>(null);
   const [isStarting, setStarting] = useState(false);
   const start = async () => {
     setStarting(true);
-    const inputs = Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null));
+    const given = Object.entries(values).map(([name, value]) => [name, plain(value)] as const);
+    const inputs = Object.fromEntries(given.filter(([, value]) => value !== null));
     try {
       await session.settle();
       const { run } = await post<{ run: string }>("/api/runs/start", { folder, path, inputs });
-      session.say("The run was started.");
+      show("The run was started.");
       select([]);
       follow(run);
       onClose();
@@ -101,7 +96,7 @@ function RunDialog({ onClose }: { onClose: () => void }) {
         <Field
           key={port.name}
           label={port.name}
-          port={{ ...port, default: port.value?.kind === "literal" ? port.value.value : port.default }}
+          port={{ ...port, default: plain(port.value) ?? port.default }}
           value={values[port.name] ?? null}
           onChange={(value) => setValues({ ...values, [port.name]: value })}
         />

@@ -3,25 +3,24 @@ import { ReactFlowProvider } from "@xyflow/react";
 import { useEffect } from "react";
 import { Button, Choose } from "../controls";
 import { count } from "../format";
-import { Empty, Loading, State } from "../parts";
+import { Empty, State, useMedia } from "../parts";
 import { view } from "../router";
 import { createSavedStore, useStore } from "../store";
 import { Canvas } from "./canvas";
 import { Code } from "./code";
 import { Dialogs } from "./dialogs";
-import { goTo, Provider, useEditor } from "./editor";
+import { Provider, useEditor } from "./editor";
 import { Findings, Form } from "./form";
-import { useMedia, useStylesheet } from "./media";
 import { Side } from "./palette";
 import { Start } from "./start";
 
-const NARROW = "(max-width: 899px)";
+// The style arrives before anything is drawn: the canvas measures what it draws.
+const style = Object.assign(document.createElement("link"), { rel: "stylesheet", href: "/static/designer.css" });
+document.head.append(style);
+await new Promise((done) => Object.assign(style, { onload: done, onerror: done }));
 
 export default function Designer({ folder, path }: { folder: string; path: string }) {
-  const isNarrow = useMedia(NARROW);
-  const hasStyle = useStylesheet("/static/designer.css");
-  if (!hasStyle) return <Loading />;
-  if (isNarrow) {
+  if (useMedia("(max-width: 899px)")) {
     return (
       <Empty title="The designer needs more room.">
         <p>It works from 900 pixels of width. Runs can be read on any screen.</p>
@@ -41,32 +40,31 @@ export default function Designer({ folder, path }: { folder: string; path: strin
 const codeSide = createSavedStore<string>("designer.code", "below");
 
 function Workbench() {
-  const editor = useEditor();
-  const { session, said } = editor;
+  const { document, root, session, editable } = useEditor();
   const side = useStore(codeSide);
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
       const isField = event.target instanceof HTMLElement && event.target.closest("input, select, textarea, dialog");
-      if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z" || isField) return;
+      if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z" || isField || !editable) return;
       event.preventDefault();
       event.shiftKey ? session.redo() : session.undo();
     };
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
-  }, [session]);
+  }, [session, editable]);
   return (
     <div className="designer">
       <Bar />
       <Side />
       <div className={`middle ${side}`}>
-        {editor.graph ? <Canvas /> : <Empty title="The code cannot be read yet." />}
+        {root ? <Canvas /> : <Empty title="The code cannot be read yet." />}
         {side !== "hidden-code" && <Code />}
       </div>
       <Form />
-      <NoticeBar />
+      <Refused />
       <Dialogs />
       <p className="hidden" role="status">
-        {said}
+        {document.undo && `Undo: ${document.undo}.`} {document.redo && `Redo: ${document.redo}.`}
       </p>
     </div>
   );
@@ -79,7 +77,7 @@ const PLACES = [
 ] as const;
 
 function Bar() {
-  const { document, session, waiting, ask, editable, run, follow } = useEditor();
+  const { document, session, pending, ask, editable, run, follow, goTo } = useEditor();
   const side = useStore(codeSide);
   const { findings } = document;
   const [errors, warnings] = ["error", "warning"].map(
@@ -91,7 +89,7 @@ function Bar() {
     <div className="strip" role="toolbar" aria-label="Document">
       <a href={view(["designer"])}>Pipelines</a>
       <h1>{document.path}</h1>
-      <span className={errors ? "wrong" : "soft"}>{waiting ? "Checking …" : amounts || "no findings"}</span>
+      <span className={errors ? "wrong" : "soft"}>{pending.length ? "Checking …" : amounts || "no findings"}</span>
       {!document.current && (
         <Button
           className="plain"
@@ -121,16 +119,18 @@ function Bar() {
 }
 
 // What the server refused, and why. Nothing was changed.
-function NoticeBar() {
-  const { notice, session } = useEditor();
-  if (!notice) return null;
+function Refused() {
+  const { refused, draft, session } = useEditor();
+  if (!refused) return null;
+  const { message = "Nothing was changed.", document, problems = [], difference = [], retry } = refused;
   return (
     <div className="notice" role="alert">
-      <b>{notice.title}</b>
-      {notice.lines.length > 0 && <pre>{notice.lines.join("\n")}</pre>}
-      <Findings findings={notice.problems} />
+      <b>{message}</b>
+      {difference.length > 0 && <pre>{["The edit would also have changed:", ...difference].join("\n")}</pre>}
+      <Findings findings={problems} />
       <div>
-        {notice.retry && <Button className="primary" text="Make the change again" onClick={notice.retry} />}{" "}
+        {document && <Button className="primary" text="Make the change again" onClick={retry} />}{" "}
+        {draft !== null && <Button text="Drop what was typed" onClick={session.drop} />}{" "}
         <Button text="Close" onClick={session.dismiss} />
       </div>
     </div>

@@ -1,15 +1,15 @@
 // The layout of a step as a picture: a box for each instance, a cell for each process.
-import type { Layout, Node, Value } from "../api";
+import type { Edit, Layout, Node, Value } from "../api";
 import { Choose } from "../controls";
 import { count } from "../format";
-import { Field, type Plain } from "./controls";
 import { useEditor } from "./editor";
-import { graphAt, parentOf, shown } from "./ports";
+import { Field, PLAIN, plain } from "./fields";
+import { origins, shown } from "./ports";
 
 const DISTRIBUTIONS: Layout["distribution"][] = ["none", "pytorch", "mpi", "tensorflow", "ray"];
 const MOST_INSTANCES = 12;
 const MOST_CELLS = 16;
-const COUNT = { type: "integer", minimum: 1 };
+const COUNT = { ...PLAIN, type: "integer", minimum: 1, line: 0, locked: "" };
 
 interface Properties {
   node: Node;
@@ -21,8 +21,7 @@ export function LayoutForm({ node, layout }: Properties) {
   const [instances, processes] = [countOf(layout.instances), countOf(layout.processes)];
   const total = instances && processes ? `= ${count(instances * processes, "rank")}` : "";
   const size = layout.size ? `${layout.size}, ${count(layout.gpus, "GPU")} each` : "size not given";
-  const change = (distribution: string) =>
-    session.edit(`Distribution ${distribution}.`, { op: "set_distribution", node: node.path, distribution });
+  const change = (distribution: string) => session.edit({ op: "set_distribution", node: node.path, distribution });
   const choice = { label: "Distribution", options: DISTRIBUTIONS, disabled: !editable || node.lock !== null };
   return (
     <fieldset>
@@ -39,42 +38,23 @@ export function LayoutForm({ node, layout }: Properties) {
   );
 }
 
-const countOf = (value: Value) => (value.kind === "literal" && typeof value.value === "number" ? value.value : null);
+const countOf = (value: Value) => Number(plain(value)) || null;
 
 // A number, or an input of the pipeline.
 function Count({ node, layout, which, label }: Properties & { which: "instances" | "processes"; label: string }) {
-  const { session, editable, root } = useEditor();
-  const value = layout[which];
-  const disabled = !editable || node.lock !== null;
-  const ports = graphAt(root, parentOf(node.path))?.inputs.filter((port) => port.type === "integer");
-  const change = (to: Value) => {
-    const { instances, processes }: Layout = { ...layout, [which]: to };
-    session.edit(`${label} of ${node.name}: ${shown(to)}.`, {
-      op: "set_layout",
-      node: node.path,
-      instances,
-      processes,
-    });
-  };
-  const setNumber = (to: Plain) => to !== null && change({ kind: "literal", value: to });
-  const bind = (name: string) => change(name ? { kind: "input", name } : { kind: "literal", value: 1 });
-  const choices = [["", "a number"] as const, ...(ports ?? []).map((port) => port.name)];
-  const shared = { label, disabled };
-  if (value.kind === "expression" || value.kind === "output") return <code>{shown(value)}</code>;
+  const { session, root, editable, connect } = useEditor();
+  const { instances, processes } = layout;
+  const set = (value: Value): Edit => ({ op: "set_layout", node: node.path, instances, processes, [which]: value });
+  const port = { ...COUNT, name: which, value: layout[which] };
   return (
-    <div>
-      {value.kind === "input" && <b>{label}</b>}
-      {value.kind === "literal" && <Field {...shared} port={COUNT} value={value.value} onChange={setNumber} />}
-      {choices.length > 1 && (
-        <Choose
-          {...shared}
-          label={`${label} from`}
-          options={choices}
-          value={value.kind === "input" ? value.name : ""}
-          onChange={bind}
-        />
-      )}
-    </div>
+    <Field
+      label={label}
+      port={port}
+      value={port.value}
+      disabled={!editable || node.lock !== null || port.value.kind === "expression"}
+      onChange={(value) => session.edit(set(value ?? { kind: "literal", value: 1 }))}
+      onConnect={() => connect(node, port, origins(root, node, port, set))}
+    />
   );
 }
 

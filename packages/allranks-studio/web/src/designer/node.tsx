@@ -4,9 +4,8 @@ import { type KeyboardEvent, memo, type ReactNode } from "react";
 import type { InputPort, Node, Port } from "../api";
 import { Button } from "../controls";
 import { State } from "../parts";
-import { goTo, useEditor } from "./editor";
-import { isMissing } from "./form";
-import { hue, misfit, nodeAt, parentOf, shown, unconnectable } from "./ports";
+import { useEditor } from "./editor";
+import { connectionMisfit, hue, isMissing, origins, shown, targets } from "./ports";
 import { type Box, footer, innerPorts } from "./scene";
 
 export type BoxNode = FlowNode<{ box: Box }, "box">;
@@ -33,7 +32,7 @@ export const BoxView = memo(({ data: { box }, selected }: NodeProps<BoxNode>) =>
       <Head box={box} />
       <div className="ports">
         <div>{ports(box.inputs, "in")}</div>
-        <div>{ports(box.outputs, "out")}</div>
+        <div>{ports(node.outputs, "out")}</div>
       </div>
       {footer(node) && <footer title={footer(node)}>{footer(node)}</footer>}
       <Handle id="in:" type="target" position={Position.Left} isConnectable={false} className="whole" />
@@ -49,7 +48,7 @@ export const BoxView = memo(({ data: { box }, selected }: NodeProps<BoxNode>) =>
 
 function Head({ box }: { box: Box }) {
   const { node } = box;
-  const { document, run, select, toggle } = useEditor();
+  const { document, run, select, toggle, goTo } = useEditor();
   const [symbol, kind] = KINDS[node.kind];
   const live = run?.states.get(node.path);
   const findings = document.findings.filter((each) => each.node === node.path);
@@ -98,24 +97,27 @@ interface PortProperties {
   isReachable: boolean; // by Tab
 }
 
-function PortHandle({ box: { node, graph, parent }, port, side, isReachable }: PortProperties) {
-  const { document, connect } = useEditor();
+function PortHandle({ box: { node, graph }, port, side, isReachable }: PortProperties) {
+  const { document, root, connect } = useEditor();
   const { name, type } = port;
   const isInput = side === "in";
   const value = "value" in port ? port.value : null;
-  const reason = useMisfit({ node, graph, parent }, isInput ? (port as InputPort) : null);
+  const dragged = useConnection((here) => (here.inProgress ? `${here.fromNode.id} ${here.fromHandle.id}` : ""));
+  const [source = "", handle = ""] = dragged.split(" ");
+  const reason = dragged && isInput ? connectionMisfit(root, source, handle, node.path, name) : "";
   const findings = document.findings.filter((each) => isInput && each.node === node.path && each.port === name);
   const isReturned = graph.outputs.some((each) => side === "out" && shown(each.value) === `${node.name}.${name}`);
   const isValue = value?.kind === "literal";
   const text = value?.kind === "input" ? ` ‹ ${value.name}` : isValue ? ` = ${shown(value)}` : isReturned ? " ›" : "";
-  const isBad = findings.length > 0 || (isInput && isMissing(port as InputPort));
+  const isBad = findings.length > 0 || (isInput && isMissing(port));
   const about = [...findings.map((each) => each.found), type + (port.optional ? ", optional" : ""), port.description];
   const classes = ["port", hue(type), reason && "dim", (value || !isInput) && "set", isBad && "bad"];
   const press = (event: KeyboardEvent) => {
     if (event.key !== "Enter" && event.key !== " ") return;
     event.preventDefault();
     event.stopPropagation();
-    connect(node, name, isInput ? "input" : "output");
+    const choices = isInput ? origins(root, node, port as InputPort) : targets(root, node, port, side === "inner");
+    connect(node, port, choices);
   };
   return (
     <Handle
@@ -137,26 +139,4 @@ function PortHandle({ box: { node, graph, parent }, port, side, isReachable }: P
       </span>
     </Handle>
   );
-}
-
-type Place = Pick<Box, "node" | "graph" | "parent">;
-
-// Return why the output that is dragged does not fit an input; "" if it does, or if none is dragged.
-function useMisfit(place: Place, input: InputPort | null): string {
-  const { root } = useEditor();
-  const dragged = useConnection((here) => (here.inProgress ? `${here.fromNode.id} ${here.fromHandle.id}` : ""));
-  const [path = "", handle = ""] = dragged.split(" ");
-  return dragged && input ? connectionMisfit(nodeAt(root, path), handle, place, input) : "";
-}
-
-// Return why a port, by its node and the name of its handle, cannot be connected to an input; "" if it can.
-export function connectionMisfit(source: Node | undefined, handle: string, to: Place, input: InputPort): string {
-  const [side, name] = handle.split(":");
-  if (source && side === "inner" && to.parent === source.path) {
-    const port = source.graph?.inputs.find((each) => each.name === name);
-    return to.node.lock?.text || input.locked || (port ? misfit(port.type, input.type) : "it is gone");
-  }
-  const output = source?.outputs.find((each) => each.name === name);
-  if (!source || !output || parentOf(source.path) !== parentOf(to.node.path)) return "it is in another pipeline";
-  return unconnectable(to.graph, source, output, to.node, input);
 }

@@ -1,8 +1,8 @@
 // A large graph from far away, drawn on one bitmap: boxes without ports, straight wires.
 import { useStore, useViewport } from "@xyflow/react";
 import { useLayoutEffect, useMemo, useRef } from "react";
+import { useMedia } from "../parts";
 import { useEditor } from "./editor";
-import { useMedia } from "./media";
 import type { Box, Wire } from "./scene";
 
 const OF_STATUS: Record<string, string> = {

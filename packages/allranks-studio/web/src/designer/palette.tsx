@@ -3,11 +3,9 @@ import { type KeyboardEvent, useMemo, useState } from "react";
 import type { PaletteItem, Port } from "../api";
 import { Button, Search, Switch } from "../controls";
 import { Problem } from "../parts";
-import { walk } from "./controls";
 import { useEditor } from "./editor";
-import { isMissing } from "./form";
 import { KINDS } from "./node";
-import { allNodes } from "./ports";
+import { allNodes, isMissing } from "./ports";
 
 export const PALETTE_DATA = "application/x-allranks-component";
 
@@ -29,20 +27,19 @@ function Palette() {
   const { palette, add } = useEditor();
   const [query, setQuery] = useState("");
   const found = useMemo(() => search(palette.data ?? [], query), [palette.data, query]);
-  const press = (event: KeyboardEvent) => {
-    if (event.key === "Enter" && found[0]) add(found[0]);
-    step(event);
-  };
+  const addFirst = (event: KeyboardEvent) => event.key === "Enter" && found[0] && add(found[0]);
   return (
     <>
-      <Search placeholder="Search components" value={query} onChange={setQuery} onKeyDown={press} />
+      <Search placeholder="Search components" value={query} onChange={setQuery} onKeyDown={addFirst} />
       <div className="cards">
         {groups(found, query !== "").map(([group, items]) => (
           <section key={group}>
             <h2>{group}</h2>
             <ul aria-label={group}>
               {items.map((item) => (
-                <Card key={item.component} item={item} />
+                <li key={item.component}>
+                  <Card item={item} />
+                </li>
               ))}
             </ul>
           </section>
@@ -56,49 +53,23 @@ function Palette() {
 
 function Card({ item }: { item: PaletteItem }) {
   const { add, editable } = useEditor();
-  const [isOpen, setOpen] = useState(false);
   const names = (ports: Port[]) => ports.map((port) => `${port.name}: ${port.type}`).join(", ") || "nothing";
-  const needed = item.inputs.filter((port) => isMissing({ ...port, value: null, line: 0, locked: "" }));
+  const about = [item.description, `Needs ${names(item.inputs.filter(isMissing))}`, `Gives ${names(item.outputs)}`];
   return (
-    <li>
-      <button
-        type="button"
-        className="card"
-        draggable={editable}
-        aria-expanded={isOpen}
-        title="Drag it onto the canvas, or press Enter"
-        onDragStart={(event) => event.dataTransfer.setData(PALETTE_DATA, item.component)}
-        onClick={() => setOpen(!isOpen)}
-        onDoubleClick={() => add(item)}
-        onKeyDown={(event) => {
-          step(event);
-          if (event.key !== "Enter") return;
-          event.preventDefault();
-          add(item);
-        }}
-      >
-        <b>{item.display_name}</b>
-        <small>{[item.layout, item.origin !== "library" && item.version].filter(Boolean).join(" · ")}</small>
-      </button>
-      {isOpen && (
-        <div className="details">
-          <p>{item.description}</p>
-          <dl>
-            <dt>Needs</dt>
-            <dd>{names(needed)}</dd>
-            <dt>Gives</dt>
-            <dd>{names(item.outputs)}</dd>
-            <dt>Component</dt>
-            <dd>{`${item.name} ${item.version}`}</dd>
-          </dl>
-          <Button text="Add" disabled={!editable} onClick={() => add(item)} />
-        </div>
-      )}
-    </li>
+    <button
+      type="button"
+      className="card"
+      disabled={!editable}
+      draggable={editable}
+      title={about.join("\n")}
+      onDragStart={(event) => event.dataTransfer.setData(PALETTE_DATA, item.component)}
+      onClick={() => add(item)}
+    >
+      <b>{item.display_name}</b>
+      <small>{[item.layout, item.origin !== "library" && item.version].filter(Boolean).join(" · ")}</small>
+    </button>
   );
 }
-
-const step = (event: KeyboardEvent) => walk(event, event.currentTarget.closest(".side"), "input, .card");
 
 // Return the items that contain each word: those with it in their name first, the shortest first.
 export function search(items: PaletteItem[], query: string): PaletteItem[] {

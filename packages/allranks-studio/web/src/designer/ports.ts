@@ -8,8 +8,6 @@ const ACCEPTED: Record<string, string[]> = {
   string: ["string", "integer", "number", "boolean"],
 };
 
-export const TYPES = ["uri_folder", "uri_file", "mltable", "mlflow_model", "custom_model", ...Object.keys(ACCEPTED)];
-
 export const isData = (type: string) => !(type in ACCEPTED);
 
 // Return the CSS class of a port's colour.
@@ -29,36 +27,45 @@ export function misfit(type: string, port: string): string {
   return `${article(type)} does not fit ${article(port)}`;
 }
 
-// Return the names of the nodes that a node waits for, directly or not.
-export function upstream(graph: Graph, name: string): Set<string> {
+// Return the name of a node, and those of the nodes that it waits for, directly or not.
+function upstream(graph: Graph, name: string): Set<string> {
   const nodes = new Map(graph.nodes.map((node) => [node.name, node]));
-  const found = new Set<string>();
-  const open = [name];
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    for (const source of sources(nodes.get(next))) {
-      if (!found.has(source)) {
-        found.add(source);
-        open.push(source);
-      }
-    }
+  const found = new Set([name]);
+  // The loop comes to what is added meanwhile.
+  for (const each of found) {
+    const { inputs = [], after = [] } = nodes.get(each) ?? {};
+    for (const { value } of inputs) if (value?.kind === "output") found.add(value.node);
+    for (const other of after) found.add(other);
   }
   return found;
 }
 
-function sources(node: Node | undefined): string[] {
-  const bound = node?.inputs.flatMap((port) => (port.value?.kind === "output" ? [port.value.node] : []));
-  return [...(bound ?? []), ...(node?.after ?? [])];
+// Return why an output of a node, or without one an input of the graph, cannot be bound to an input of a node of the
+// same graph; "" if it can.
+export function unconnectable(graph: Graph, from: Node | null, port: Port, to: Node, input: InputPort): string {
+  const reason = to.lock?.text || input.locked || misfit(port.type, input.type);
+  if (reason || !from) return reason;
+  if (from === to) return "a step cannot wait for itself";
+  return upstream(graph, from.name).has(to.name) ? `${from.name} waits for ${to.name} already` : "";
 }
 
-// Return why an output cannot be bound to an input of a node of the same graph; "" if it can.
-export function unconnectable(graph: Graph, source: Node, output: Port, target: Node, input: InputPort): string {
-  if (source === target) return "a step cannot wait for itself";
-  if (target.lock) return target.lock.text;
-  if (input.locked) return input.locked;
-  const reason = misfit(output.type, input.type);
-  if (reason) return reason;
-  return upstream(graph, source.name).has(target.name) ? `${source.name} waits for ${target.name} already` : "";
+// Return why a port, by its node and the name of its handle, cannot be connected to an input; "" if it can.
+export function connectionMisfit(root: Graph | null, source: string, handle: string, target: string, port: string) {
+  const [side, name] = handle.split(":");
+  const [from, to] = [nodeAt(root, source), nodeAt(root, target)];
+  const graph = graphAt(root, parentOf(target));
+  const input = to?.inputs.find((each) => each.name === port);
+  const isInner = side === "inner"; // an input of an open pipeline, on its inner side
+  const found = (isInner ? from?.graph?.inputs : from?.outputs)?.find((each) => each.name === name);
+  if (!from || !to || !graph || !input || !found) return "it is gone";
+  if ((isInner ? source : parentOf(source)) !== parentOf(target)) return "it is in another pipeline";
+  return unconnectable(graph, isInner ? null : from, found, to, input);
 }
+
+const source = (from: Node | null, { name }: Port): Value =>
+  from ? { kind: "output", node: from.name, port: name } : { kind: "input", name };
+
+const NONE: Graph = { inputs: [], outputs: [], nodes: [] };
 
 // What a port can be connected to.
 export interface Choice {
@@ -67,56 +74,63 @@ export interface Choice {
   edits: Edit[];
 }
 
-// Return the inputs that an output can be bound to: those of its very type, required and unset, first.
-export function targets(graph: Graph, source: Node, output: Port): Choice[] {
-  const value: Value = { kind: "output", node: source.name, port: output.name };
+// Return what an output can be bound to: inputs, those of its very type, required and unset, first, and a new output of
+// the pipeline. isInner: it is an input of the open pipeline `node`, on its inner side
+export function targets(root: Graph | null, node: Node, port: Port, isInner = false): Choice[] {
+  const path = isInner ? node.path : parentOf(node.path);
+  const from = isInner ? null : node;
+  const graph = graphAt(root, path) ?? NONE;
+  const value = source(from, port);
   const found = graph.nodes.flatMap((node) =>
     node.inputs
-      .filter((input) => !unconnectable(graph, source, output, node, input) && shown(input.value) !== shown(value))
+      .filter((input) => !unconnectable(graph, from, port, node, input) && shown(input.value) !== shown(value))
       .map((input) => ({ node, input })),
   );
-  return sorted(found, (each) => rank(each.input, output.type)).map(({ node, input }) => ({
-    label: `${node.name}.${input.name}`,
-    note: input.value ? `${input.type}, now ${shown(input.value)}` : input.type,
-    edits: [{ op: "set_input", node: node.path, input: input.name, value }],
-  }));
+  const choices = sorted(found, (each) => rank(each.input, port.type)).map(
+    ({ node, input }): Choice => ({
+      label: `${node.name}.${input.name}`,
+      note: input.value ? `${input.type}, now ${shown(input.value)}` : input.type,
+      edits: [{ op: "set_input", node: node.path, input: input.name, value }],
+    }),
+  );
+  if (!from) return choices;
+  const name = freeName(graph.outputs, port.name);
+  const edit: Edit = { op: "add_output", graph: path, name, node: from.name, port: port.name };
+  return [...choices, { label: "New pipeline output", note: name, edits: [edit] }];
 }
 
-// Return what an input can be bound to: outputs of other nodes, inputs of the graph, and a new input.
-export function origins(graph: Graph, node: Node, input: InputPort): Choice[] {
-  const set = (value: Value): Edit => ({ op: "set_input", node: node.path, input: input.name, value });
-  const outputs = graph.nodes.flatMap((source) =>
-    source.outputs
-      .filter((output) => !unconnectable(graph, source, output, node, input))
-      .map(({ name, type }) => ({
-        type,
-        note: type,
-        value: { kind: "output", node: source.name, port: name } as Value,
-      })),
+// Return what an input can be bound to: outputs of other nodes, inputs of the graph, and a new input. set: the edit of
+// a setting, which no output can give
+export function origins(root: Graph | null, node: Node, input: InputPort, set?: (value: Value) => Edit): Choice[] {
+  const graph = graphAt(root, parentOf(node.path)) ?? NONE;
+  const bind = set ?? ((value): Edit => ({ op: "set_input", node: node.path, input: input.name, value }));
+  const outputs = graph.nodes.flatMap((from) => from.outputs.map((port) => ({ from, port })));
+  const inputs = graph.inputs.map((port) => ({ from: null, port }));
+  const found = [...(set ? [] : outputs), ...inputs].filter(
+    ({ from, port }) => !unconnectable(graph, from, port, node, input),
   );
-  const inputs = graph.inputs
-    .filter((each) => !misfit(each.type, input.type))
-    .map(({ name, type }) => ({
-      type,
-      note: `${type}, input of the pipeline`,
-      value: { kind: "input", name } as Value,
-    }));
-  const found = sorted([...outputs, ...inputs], ({ type }) => (type === input.type ? 0 : 1));
-  const choices = found.map(({ note, value }) => ({ label: shown(value), note, edits: [set(value)] }));
-  const name = freeName(graph, input.name);
+  const choices = sorted(found, ({ port }) => (port.type === input.type ? 0 : 1)).map(({ from, port }) => ({
+    label: shown(source(from, port)),
+    note: from ? port.type : `${port.type}, input of the pipeline`,
+    edits: [bind(source(from, port))],
+  }));
+  const name = freeName([...graph.nodes, ...graph.inputs], input.name);
   const initial = input.value?.kind === "literal" ? input.value.value : input.default;
   const add: Edit = { op: "add_input", graph: parentOf(node.path), name, type: input.type, default: initial };
-  const promoted = { label: "New pipeline input", note: name, edits: [add, set({ kind: "input", name })] };
-  return [...choices, promoted];
+  return [...choices, { label: "New pipeline input", note: name, edits: [add, bind({ kind: "input", name })] }];
 }
 
-// Return a name that no node, and no input, of a graph has.
-export function freeName(graph: Graph | null | undefined, wanted: string): string {
-  const taken = new Set([...(graph?.nodes ?? []), ...(graph?.inputs ?? [])].map((each) => each.name));
+// Return a name that none of the others has.
+export function freeName(others: { name: string }[], wanted: string): string {
+  const taken = new Set(others.map((each) => each.name));
   let name = wanted;
   for (let number = 2; taken.has(name); number += 1) name = `${wanted}_${number}`;
   return name;
 }
+
+// Whether a port needs a value and has none.
+export const isMissing = (port: Port & { value?: Value | null }) =>
+  !port.value && !port.optional && port.default === null;
 
 const sorted = <T>(items: T[], key: (item: T) => number) => [...items].sort((a, b) => key(a) - key(b));
 

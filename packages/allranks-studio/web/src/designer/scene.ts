@@ -1,5 +1,5 @@
 // Boxes and wires of a graph: what is drawn, and where. Nested pipelines that are open are drawn in their box.
-import type { Document, Edit, Graph, InputPort, Node, Port, Value } from "../api";
+import type { Document, Edit, Graph, InputPort, Node, Value } from "../api";
 import { isData, shown } from "./ports";
 
 export const WIDTH = 240;
@@ -9,6 +9,8 @@ const FOOT = 24;
 const MARGIN = 28;
 const GAP = 14; // between a wire and a box that it passes
 export const INPUTS = 110; // width of the inputs of an open pipeline
+
+type Positions = Document["positions"];
 
 export interface Box {
   node: Node;
@@ -24,7 +26,6 @@ export interface Box {
   open: boolean;
   inner: number; // of an open one, where its inputs are on its inner side
   inputs: InputPort[]; // those drawn
-  outputs: Port[];
 }
 
 export interface Wire {
@@ -42,8 +43,8 @@ export interface Scene {
   wires: Wire[];
 }
 
-export function scene(document: Document, graph: Graph, open: ReadonlySet<string>): Scene {
-  const found = draw(document, graph, "", open);
+export function scene(positions: Positions, graph: Graph, open: ReadonlySet<string>): Scene {
+  const found = draw(positions, graph, "", open);
   const boxes = new Map(found.boxes.map((box) => [box.node.path, box]));
   for (const box of found.boxes) {
     box.left = box.x + (boxes.get(box.parent)?.left ?? 0);
@@ -52,31 +53,28 @@ export function scene(document: Document, graph: Graph, open: ReadonlySet<string
   return found;
 }
 
-function draw(document: Document, graph: Graph, parent: string, open: ReadonlySet<string>): Scene {
-  const used = usedOutputs(graph);
+function draw(positions: Positions, graph: Graph, parent: string, open: ReadonlySet<string>): Scene {
   const boxes = graph.nodes.map((node, index): Box => {
-    const [x, y] = document.positions[node.path] ?? [index * (WIDTH + 80), 0];
-    const isUsed = (port: Port) => isData(port.type) || used.has(`${node.name}.${port.name}`) || isControl(node);
+    const [x, y] = positions[node.path] ?? [index * (WIDTH + 80), 0];
     const inputs = node.inputs.filter((port) => isData(port.type) || port.value?.kind === "output");
-    const outputs = node.outputs.filter(isUsed);
-    const height = HEADER + ROW * Math.max(inputs.length, outputs.length) + (footer(node) ? FOOT : 8);
+    const height = HEADER + ROW * Math.max(inputs.length, node.outputs.length) + (footer(node) ? FOOT : 8);
     const place = { x, y, left: 0, top: 0, shift: [0, 0] as [number, number], width: WIDTH, height };
-    return { node, graph, parent, ...place, open: false, inner: 0, inputs, outputs };
+    return { node, graph, parent, ...place, open: false, inner: 0, inputs };
   });
   const inside = new Map<Box, Scene>();
   for (const box of boxes)
-    if (box.node.graph && open.has(box.node.path)) inside.set(box, openBox(box, boxes, document, open));
+    if (box.node.graph && open.has(box.node.path)) inside.set(box, openBox(box, boxes, positions, open));
   return {
     boxes: boxes.flatMap((box) => [box, ...(inside.get(box)?.boxes ?? [])]),
-    wires: [...boxes.flatMap((box) => inside.get(box)?.wires ?? []), ...wires(graph)],
+    wires: [...boxes.flatMap((box) => inside.get(box)?.wires ?? []), ...wires(graph, parent)],
   };
 }
 
 // Draw the graph of a box in it, and make room for that among the other boxes.
-function openBox(box: Box, around: Box[], document: Document, open: ReadonlySet<string>): Scene {
+function openBox(box: Box, around: Box[], positions: Positions, open: ReadonlySet<string>): Scene {
   const { node } = box;
   const graph = node.graph ?? { inputs: [], outputs: [], nodes: [] };
-  const part = draw(document, graph, node.path, open);
+  const part = draw(positions, graph, node.path, open);
   const children = part.boxes.filter((each) => each.parent === node.path);
   const { left, top, right, bottom } = bounds(children);
   const inner = box.height + MARGIN;
@@ -91,7 +89,7 @@ function openBox(box: Box, around: Box[], document: Document, open: ReadonlySet<
     move(each, isRight ? width - box.width : 0, isBelow ? height - box.height : 0);
   }
   Object.assign(box, { open: true, inner, width, height });
-  return { boxes: part.boxes, wires: [...part.wires, ...innerWires(node, graph)] };
+  return part;
 }
 
 export const innerPorts = (node: Node) => node.graph?.inputs.filter((port) => isData(port.type)) ?? [];
@@ -108,8 +106,6 @@ export function bounds(boxes: { x: number; y: number; width: number; height: num
   return { left, top, right, bottom: Math.max(...boxes.map((box) => box.y + box.height)) };
 }
 
-const isControl = (node: Node) => !["command", "parallel", "sweep", "pipeline"].includes(node.kind);
-
 // Return the line below a node's ports: its layout or what it does; "" for none.
 export function footer(node: Node): string {
   if (node.note) return node.note;
@@ -119,41 +115,27 @@ export function footer(node: Node): string {
   return [layout.distribution !== "none" && counts, layout.size.replace(/^Standard_/, "")].filter(Boolean).join(" · ");
 }
 
-function usedOutputs(graph: Graph): Set<string> {
-  const values = [...graph.nodes.flatMap((node) => node.inputs), ...graph.outputs].map((port) => port.value);
-  return new Set(values.flatMap((value) => (value?.kind === "output" ? [`${value.node}.${value.port}`] : [])));
-}
-
-function wires(graph: Graph): Wire[] {
+// Return the wires of a graph. around: the path of the open box that it is in, which has its inputs; "" for none
+function wires(graph: Graph, around: string): Wire[] {
   const nodes = new Map(graph.nodes.map((node) => [node.name, node]));
-  return graph.nodes.flatMap(({ path: target, inputs, after }) => [
-    ...inputs.flatMap(({ name, type, value }) => {
-      const source = value?.kind === "output" ? nodes.get(value.node) : undefined;
-      if (value?.kind !== "output" || !source) return [];
-      const from = source.outputs.find((each) => each.name === value.port);
-      return [wire(source.path, value.port, target, name, from?.type ?? type)];
-    }),
-    ...after.flatMap((name) => (nodes.has(name) ? [wire(nodes.get(name)?.path ?? "", "", target, "", "")] : [])),
+  const bound = graph.nodes.flatMap(({ path, inputs, after }) => [
+    ...inputs.map(({ name, type, value }) => ({ path, name, type, value })),
+    ...after.map((node) => ({ path, name: "", type: "", value: { kind: "output", node, port: "" } as Value })),
   ]);
+  return bound.flatMap(({ path: target, name: targetPort, type, value }) => {
+    if (value?.kind === "input" && around && isData(type))
+      return wire({ source: around, sourcePort: value.name, target, targetPort, type, inner: true });
+    const node = value?.kind === "output" ? nodes.get(value.node) : undefined;
+    if (value?.kind !== "output" || !node) return [];
+    const given = node.outputs.find((each) => each.name === value.port)?.type ?? type;
+    return wire({ source: node.path, sourcePort: value.port, target, targetPort, type: given, inner: false });
+  });
 }
 
-function innerWires({ path }: Node, graph: Graph): Wire[] {
-  const bound = graph.nodes.flatMap((node) => node.inputs.map((port) => ({ node, port })));
-  return bound.flatMap(({ node, port: { name, type, value } }) =>
-    value?.kind === "input" && isData(type) ? [wire(path, value.name, node.path, name, type, true)] : [],
-  );
-}
-
-function wire(
-  source: string,
-  sourcePort: string,
-  target: string,
-  targetPort: string,
-  type: string,
-  inner = false,
-): Wire {
-  return { id: `${source}.${sourcePort}>${target}.${targetPort}`, source, sourcePort, target, targetPort, type, inner };
-}
+const wire = (wire: Omit<Wire, "id">): Wire => ({
+  ...wire,
+  id: `${wire.source}.${wire.sourcePort}>${wire.target}.${wire.targetPort}`,
+});
 
 // Return the straight part by which a wire passes boxes; undefined if no box is in its way.
 export function detour({ source, target, inner }: Wire, boxes: ReadonlyMap<string, Box>) {
@@ -171,26 +153,20 @@ export function detour({ source, target, inner }: Wire, boxes: ReadonlyMap<strin
   return { left: left - GAP, right: right + GAP, y: y + height / 2 < (top + bottom) / 2 ? top - GAP : bottom + GAP };
 }
 
-// Return the graph as it will be after edits of inputs and layouts, and deletions. Other edits wait for the server.
-export function foreseen(graph: Graph, edits: Edit[]): Graph {
-  if (!edits.length) return graph;
-  const deleted = new Set(edits.map((edit) => (edit.op === "delete_node" ? edit.node : "")));
-  const values = new Map<string, Value | null>();
-  for (const edit of edits) {
-    if (edit.op === "set_input") values.set(`${edit.node}.${edit.input}`, edit.value);
-    if (edit.op === "reset_input") values.set(`${edit.node}.${edit.input}`, null);
-  }
-  const nodes = graph.nodes.filter((node) => !deleted.has(node.path));
-  return { ...graph, nodes: nodes.map((node) => foreseenNode(node, edits, values)) };
+// Return the graph as it will be after an edit of an input or a layout, or a deletion. Other edits wait for the server.
+export function foreseen(graph: Graph, edit: Edit): Graph {
+  const nodes = graph.nodes.filter((node) => edit.op !== "delete_node" || edit.node !== node.path);
+  return { ...graph, nodes: nodes.map((node) => foreseenNode(node, edit)) };
 }
 
-function foreseenNode(node: Node, edits: Edit[], values: ReadonlyMap<string, Value | null>): Node {
-  const value = (port: InputPort) => values.get(`${node.path}.${port.name}`);
-  const inputs = node.inputs.map((port) =>
-    value(port) === undefined ? port : { ...port, value: value(port) ?? null },
-  );
-  const edit = edits.findLast((each) => each.op === "set_layout" && each.node === node.path);
-  const counts = edit?.op === "set_layout" && { instances: edit.instances, processes: edit.processes };
-  const layout = node.layout && { ...node.layout, ...counts };
-  return { ...node, inputs, layout, graph: node.graph && foreseen(node.graph, edits) };
+function foreseenNode(node: Node, edit: Edit): Node {
+  if (!("node" in edit) || edit.node !== node.path)
+    return node.graph ? { ...node, graph: foreseen(node.graph, edit) } : node;
+  const { layout, inputs } = node;
+  if (edit.op === "set_layout" && layout) {
+    return { ...node, layout: { ...layout, instances: edit.instances, processes: edit.processes } };
+  }
+  if (edit.op !== "set_input" && edit.op !== "reset_input") return node;
+  const value = edit.op === "set_input" ? edit.value : null;
+  return { ...node, inputs: inputs.map((port) => (port.name === edit.input ? { ...port, value } : port)) };
 }

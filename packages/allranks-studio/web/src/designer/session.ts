@@ -1,44 +1,31 @@
-// The document that is open: its last state from the server, what was sent and not answered, what to tell the user.
-import type { Conflict, Document, Edit, Event, Finding, Refusal } from "../api";
+// The document that is open: its last state from the server, what was sent and not answered, what was refused.
+import type { Conflict, Document, Edit, Event, Refusal } from "../api";
 import { onEvent } from "../events";
+import { show } from "../parts";
 import { get, post, ServerError } from "../server";
 import { createStore } from "../store";
-import { allNodes } from "./ports";
-
-export interface Notice {
-  title: string;
-  lines: string[];
-  problems: Finding[];
-  retry: (() => void) | null; // send the same change again
-}
 
 export interface SessionState {
   document: Document | null;
   error: unknown; // why the document could not be opened
-  pending: Edit[]; // sent, and not answered yet
-  waiting: number; // changes that were sent, and not answered yet
+  pending: Edit[][]; // changes that were sent, and not answered yet; a text has no edits
   draft: string | null; // a text that was typed, and that the server does not have yet
-  notice: Notice | null;
-  said: string; // for screen readers
+  refused: (Partial<Conflict & Refusal> & { retry: () => void }) | null; // retry: send the same change again
 }
 
 const TYPING = 300; // milliseconds without a key after which a text is sent
-const MOVING = 400;
-
-const NONE = { document: null, error: null, draft: null, notice: null };
-const NOTHING: SessionState = { ...NONE, pending: [], waiting: 0, said: "" };
 
 export class Session {
-  readonly state = createStore<SessionState>(NOTHING);
+  readonly state = createStore<SessionState>({ document: null, error: null, pending: [], draft: null, refused: null });
+  private readonly file: { folder: string; path: string };
   private queue: Promise<unknown> = Promise.resolve();
-  private typing = 0;
-  private moving = 0;
+  private timer = 0;
+  private isUnsent = false; // whether the draft was not sent
   private moved: Document["positions"] = {};
 
-  constructor(
-    readonly folder: string,
-    readonly path: string,
-  ) {}
+  constructor(folder: string, path: string) {
+    this.file = { folder, path };
+  }
 
   // Load the document and follow its changes until the returned function is called.
   open(): () => void {
@@ -47,23 +34,22 @@ export class Session {
     return () => {
       stop();
       this.flush();
-      this.save();
     };
   }
 
   async load(): Promise<void> {
     try {
-      this.arrived(await get<Document>("/api/document", { folder: this.folder, path: this.path }), "");
+      this.arrived(await get<Document>("/api/document", this.file));
     } catch (error) {
-      if (this.state.get().document) this.tell(error);
+      if (this.state.get().document) show(error);
       else this.set({ error });
     }
   }
 
-  // Make all of the edits or none, and say so. Return the document after them; null if they were not made.
-  edit(said: string, ...edits: Edit[]): Promise<Document | null> {
+  // Make all of the edits or none. Return the document after them; null if they were not made.
+  edit(...edits: Edit[]): Promise<Document | null> {
     this.flush();
-    return this.change("edit", { edits }, said, edits);
+    return this.change("edit", { edits }, edits);
   }
 
   // Wait until all changes were answered.
@@ -77,122 +63,97 @@ export class Session {
 
   private step(which: "undo" | "redo"): void {
     this.flush();
-    const what = this.state.get().document?.[which];
-    if (what) this.change(which, {}, `${which === "undo" ? "Undone" : "Done again"}: ${what}`);
+    this.change(which, {});
   }
 
   // Take over a text that was typed. It is sent when no key was hit for a while.
-  type(text: string): void {
-    this.set({ draft: text });
-    clearTimeout(this.typing);
-    this.typing = window.setTimeout(() => this.flush(), TYPING);
+  type(draft: string): void {
+    this.set({ draft });
+    this.isUnsent = true;
+    clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => this.flush(), TYPING);
   }
 
   // Send the text that was typed now.
-  flush(): void {
-    clearTimeout(this.typing);
-    const { draft, document } = this.state.get();
-    if (!this.typing || draft === null || draft === document?.text) return;
-    this.typing = 0;
-    this.change("text", { text: draft }, "");
+  private flush(): void {
+    clearTimeout(this.timer);
+    const text = this.state.get().draft;
+    if (!this.isUnsent || text === null) return;
+    this.isUnsent = false;
+    this.change("text", { text });
   }
 
   // Move nodes. The server remembers their places.
   move(positions: Document["positions"]): void {
-    const { document } = this.state.get();
-    if (!document) return;
-    this.set({ document: { ...document, positions: { ...document.positions, ...positions } } });
     Object.assign(this.moved, positions);
-    clearTimeout(this.moving);
-    this.moving = window.setTimeout(() => this.save(), MOVING);
-  }
-
-  private save(): void {
-    clearTimeout(this.moving);
-    const positions = this.moved;
-    if (!Object.keys(positions).length) return;
-    this.moved = {};
-    const { folder, path } = this;
-    post("/api/document/positions", { folder, path, positions }).catch(this.tell);
+    const { document } = this.state.get();
+    if (document) this.set({ document: { ...document, positions: { ...document.positions, ...positions } } });
+    this.place(positions);
   }
 
   // Forget where nodes were moved.
   arrange = async () => {
-    const { folder, path } = this;
-    await post("/api/document/positions", { folder, path, positions: {} }).catch(this.tell);
+    this.moved = {};
+    await this.place({});
     await this.load();
   };
 
-  say = (said: string) => this.set({ said });
+  private place(positions: Document["positions"]): Promise<unknown> {
+    this.queue = this.queue.then(() => post("/api/document/positions", { ...this.file, positions }).catch(show));
+    return this.queue;
+  }
 
-  private tell = (error: unknown) => this.set({ notice: notice(error, null) });
+  // Forget what was refused.
+  dismiss = () => this.set({ refused: null });
 
-  // Forget the message, and a text that the server did not take.
-  dismiss = () => this.set({ notice: null, draft: null });
+  // Forget a text that was typed and not taken.
+  drop = () => this.set({ refused: null, draft: null });
 
   private set(changes: Partial<SessionState>): void {
     this.state.set((before) => ({ ...before, ...changes }));
   }
 
   // Changes wait for each other, since each is based on the text that the one before wrote.
-  private change(route: string, body: object, said: string, edits: Edit[] = []): Promise<Document | null> {
-    const { pending, waiting } = this.state.get();
-    this.set({ pending: [...pending, ...edits], waiting: waiting + 1, notice: null });
-    const { folder, path } = this;
+  private change(route: string, body: object, edits: Edit[] = []): Promise<Document | null> {
+    this.set({ pending: [...this.state.get().pending, edits], refused: null });
     const answer = this.queue.then(async () => {
       try {
         const digest = this.state.get().document?.digest;
-        const document = await post<Document>(`/api/document/${route}`, { folder, path, digest, ...body });
-        this.arrived(document, said);
-        return document;
+        return this.arrived(await post<Document>(`/api/document/${route}`, { ...this.file, digest, ...body }));
       } catch (error) {
-        this.refused(error, () => this.change(route, body, said, edits));
+        this.refuse(error, () => this.change(route, body, edits));
         return null;
       } finally {
-        const { pending, waiting } = this.state.get();
-        this.set({ pending: pending.filter((each) => !edits.includes(each)), waiting: waiting - 1 });
+        this.set({ pending: this.state.get().pending.filter((each) => each !== edits) });
       }
     });
     this.queue = answer;
     return answer;
   }
 
-  private arrived(document: Document, said: string): void {
-    const { draft, ...before } = this.state.get();
-    const positions = { ...document.positions, ...this.moved };
-    const rest = draft === document.text ? null : draft;
-    this.set({ document: { ...document, positions }, error: null, draft: rest, said: said || before.said });
+  // Take over a document from the server. Its text has the line ends of the editor; the server keeps those of the file.
+  private arrived(found: Document): Document {
+    const { draft } = this.state.get();
+    const text = found.text.replaceAll("\r\n", "\n");
+    const document = { ...found, text, positions: { ...found.positions, ...this.moved } };
+    this.set({ document, error: null, draft: draft === text ? null : draft });
+    return document;
   }
 
-  private refused(error: unknown, retry: () => void): void {
-    const conflict = error instanceof ServerError && error.status === 409 ? (error.body as Conflict) : null;
-    if (conflict) this.set({ document: conflict.document });
-    const found = notice(error, conflict && retry);
-    this.set({ notice: found, said: [found.title, ...found.lines].join(" ") });
+  private refuse(error: unknown, retry: () => void): void {
+    this.isUnsent ||= this.state.get().draft !== null;
+    if (error instanceof ServerError && [409, 422].includes(error.status)) {
+      const body = error.body as Partial<Conflict & Refusal>;
+      if (body.document) this.arrived(body.document);
+      this.set({ refused: { ...body, retry } });
+    } else show(error);
   }
 
   private happened(event: Event): void {
-    const { document, waiting } = this.state.get();
-    if (event.kind === "reset") this.load();
-    if (!document || !("path" in event) || event.folder !== this.folder || event.path !== this.path) return;
-    if (event.kind === "document" && event.digest !== document.digest && !waiting) {
-      this.load().then(() => this.say("The file was changed by another program."));
-    }
+    const { document, pending } = this.state.get();
+    const { folder, path } = this.file;
+    const isThis = event.kind === "document" && event.folder === folder && event.path === path;
+    const isOther = isThis && event.digest !== document?.digest && !pending.length;
+    if (isOther || event.kind === "reset") this.load();
   }
-}
-
-function notice(error: unknown, retry: (() => void) | null): Notice {
-  const title = error instanceof Error ? error.message : String(error);
-  const fix = error instanceof ServerError ? error.fix : "";
-  const body = error instanceof ServerError ? (error.body as Partial<Refusal> | null) : null;
-  const refused = error instanceof ServerError && error.status === 422 && body;
-  if (!refused) return { title, lines: fix && !title.includes(fix) ? [fix] : [], problems: [], retry };
-  const lines = body.difference?.length ? ["The edit would also have changed:", ...body.difference] : [];
-  return { title: "Nothing was changed.", lines, problems: body.problems ?? [], retry };
-}
-
-// Return the paths of nodes that one document has and another has not.
-export function added(before: Document | null, after: Document): string[] {
-  const known = new Set([...allNodes(before?.graph)].map((node) => node.path));
-  return [...allNodes(after.graph)].map((node) => node.path).filter((path) => !known.has(path));
 }

@@ -1,15 +1,20 @@
 // The first view: pipelines of the folder, and new ones.
 import { useState } from "react";
 import type { PipelineFile } from "../api";
-import { Dialog, Loading, Problem } from "../parts";
+import { Loading, Problem } from "../parts";
 import { navigate, view } from "../router";
 import { post, useServer } from "../server";
+import { Name } from "./dialogs";
 
 const EMPTY: PipelineFile = { path: "", title: "New pipeline", origin: "library" };
 
 export function Start({ folder }: { folder: string }) {
   const { data, error } = useServer<PipelineFile[]>("/api/pipelines", { folder }, (event) => event.kind === "document");
   const [source, setSource] = useState<PipelineFile | null>(null);
+  const create = async (path: string) => {
+    await post("/api/document/new", { folder, path, source: source?.path });
+    navigate(view(["designer"], { path }));
+  };
   if (error) return <Problem error={error} />;
   if (!data) return <Loading />;
   const [mine, library] = ["project", "library"].map((origin) => data.filter((each) => each.origin === origin));
@@ -38,23 +43,18 @@ export function Start({ folder }: { folder: string }) {
           </li>
         ))}
       </ul>
-      {source && <New folder={folder} source={source} onClose={() => setSource(null)} />}
+      {source && (
+        <Name
+          title={source.title}
+          label="File in this folder, .py or .yaml"
+          value={fileName(source.path) || "my_pipeline.py"}
+          submit="Create"
+          done={create}
+          onClose={() => setSource(null)}
+        />
+      )}
     </div>
   );
 }
 
 const fileName = (path: string) => path.replace(/^.*\//, "");
-
-function New({ folder, source, onClose }: { folder: string; source: PipelineFile; onClose: () => void }) {
-  const [path, setPath] = useState(fileName(source.path) || "my_pipeline.py");
-  const [error, setError] = useState<unknown>(null);
-  const open = () => navigate(view(["designer"], { path }));
-  const create = () => post("/api/document/new", { folder, path, source: source.path }).then(open, setError);
-  return (
-    <Dialog title={source.title} onClose={onClose} submit="Create" disabled={!path.trim()} onSubmit={create}>
-      <label htmlFor="new-path">File in this folder, .py or .yaml</label>
-      <input id="new-path" value={path} onChange={(event) => setPath(event.target.value)} />
-      {error !== null && <Problem error={error} />}
-    </Dialog>
-  );
-}

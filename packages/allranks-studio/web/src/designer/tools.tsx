@@ -3,17 +3,15 @@ import { useReactFlow } from "@xyflow/react";
 import type { Edit } from "../api";
 import { Button } from "../controls";
 import { useEditor } from "./editor";
-import { freeName, nodeAt, parentOf } from "./ports";
+import { freeName, graphAt, nodeAt, parentOf } from "./ports";
 
 export function useActions() {
-  const { selection, root, session, editable, graph, select, ask, remove } = useEditor();
+  const { selection, node, root, session, editable, select, ask, remove } = useEditor();
   const [only = ""] = selection;
-  const node = selection.length === 1 ? nodeAt(root, only) : undefined;
   const canChange = editable && selection.length > 0 && !selection.some((path) => nodeAt(root, path)?.lock);
-  const names = selection.join(", ");
   const askName = (title: string, submit: string, value: string, edit: (name: string) => Edit) => {
     const done = async (name: string) => {
-      const after = await session.edit(`${title}: ${name}.`, edit(name));
+      const after = await session.edit(edit(name));
       if (after) select([[parentOf(only), name].filter(Boolean).join(".")]);
     };
     if (canChange) ask({ kind: "name", title, value, submit, done });
@@ -22,48 +20,30 @@ export function useActions() {
     node &&
     askName(`Rename ${node.name}`, "Rename", node.name, (name) => ({ op: "rename_node", node: node.path, name }));
   const wrap = () => {
-    const value = freeName(graph, node ? `${node.name}_pipeline` : "part");
-    askName(`Wrap ${names}`, "Wrap", value, (name) => ({ op: "wrap_nodes", nodes: selection, name }));
+    const value = freeName(graphAt(root, parentOf(only))?.nodes ?? [], node ? `${node.name}_pipeline` : "part");
+    askName(`Wrap ${selection.join(", ")}`, "Wrap", value, (name) => ({ op: "wrap_nodes", nodes: selection, name }));
   };
   const duplicate = () => {
     const edits = selection.map((path): Edit => ({ op: "duplicate_node", node: path, name: "" }));
-    if (canChange) session.edit(`Duplicated ${names}.`, ...edits);
+    if (canChange) session.edit(...edits);
   };
-  return { node, canChange, rename, wrap, duplicate, remove: () => remove(selection, []) };
+  return { canChange, rename, wrap, duplicate, remove: () => remove(selection, []) };
 }
 
 export function CanvasTools({ fit }: { fit: () => void }) {
-  const { view, enter, document, selection, session, editable } = useEditor();
+  const { selection, node, session, editable } = useEditor();
   const flow = useReactFlow();
-  const { node, canChange, rename, duplicate, wrap, remove } = useActions();
-  const trail = view.split(".").filter(Boolean);
-  const paths = trail.map((_, index) => trail.slice(0, index + 1).join("."));
+  const { canChange, rename, duplicate, wrap, remove } = useActions();
   return (
     <>
-      <div className="tools left">
-        {view && (
-          <nav aria-label="Nested pipelines">
-            <Button text={document.name || "pipeline"} onClick={() => enter("")} />
-            {paths.map((path) => (
-              <Button
-                key={path}
-                text={`› ${path.split(".").at(-1)}`}
-                aria-current={path === view}
-                onClick={() => enter(path)}
-              />
-            ))}
-          </nav>
-        )}
-        {selection.length > 0 && (
-          <div role="toolbar" aria-label="Selection">
-            {node?.graph && <Button text="Enter" onClick={() => enter(node.path)} />}
-            <Button text="Rename" disabled={!canChange || !node} onClick={rename} />
-            <Button text="Duplicate" disabled={!canChange} onClick={duplicate} />
-            <Button text="Wrap" disabled={!canChange} onClick={wrap} />
-            <Button text="Delete" disabled={!canChange} onClick={remove} />
-          </div>
-        )}
-      </div>
+      {selection.length > 0 && (
+        <div className="tools left" role="toolbar" aria-label="Selection">
+          <Button text="Rename" disabled={!canChange || !node} onClick={rename} />
+          <Button text="Duplicate" disabled={!canChange} onClick={duplicate} />
+          <Button text="Wrap" disabled={!canChange} onClick={wrap} />
+          <Button text="Delete" disabled={!canChange} onClick={remove} />
+        </div>
+      )}
       <div className="tools right" role="toolbar" aria-label="View">
         <Button text="−" name="Zoom out" onClick={() => flow.zoomOut()} />
         <Button text="+" name="Zoom in" onClick={() => flow.zoomIn()} />
