@@ -80,8 +80,8 @@ export function Canvas() {
     const padding = { x: "30px", top: `${BAR}px`, bottom: `${BAR}px` } as const;
     flow.setViewport(getViewportForBounds(area, size.clientWidth, size.clientHeight, ZOOM.minZoom, 1, padding));
   }, [drawn, flow]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: once, not after each change of the graph
-  useEffect(fit, [drawn.boxes.length === 0]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each graph, not after each change of it
+  useEffect(fit, [editor.view, !graph]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: once for each request
   useEffect(() => {
     const box = editor.reveal && boxes.get(editor.reveal.path);
