@@ -6,6 +6,7 @@ from chromium import Tab
 from user_input import UserInput, element
 
 SETTINGS = "//aside[@aria-label='Settings']"
+BOX = ".react-flow__node[data-id='{}']"
 
 
 def button(text: str, within: str = "") -> str:
@@ -18,7 +19,7 @@ def control(label: str, within: str = SETTINGS) -> str:
 
 
 def port(node: str, side: str, name: str) -> str:
-    return f".react-flow__node[data-id='{node}'] [data-handleid='{side}:{name}']"
+    return f"{BOX.format(node)} [data-handleid='{side}:{name}']"
 
 
 class Mouse:
@@ -68,11 +69,11 @@ class Mouse:
         self.press(f"{self.see(node)} header b")
 
     def see(self, node: str) -> str:
-        """Return the selector of a node. Those that are not in sight are not in the page either."""
-        selector = f".react-flow__node[data-id='{node}']"
-        if not self.tab.evaluate(f"Boolean({element(selector)})"):
+        """Return the selector of a node, which is in sight."""
+        box, canvas = (f"{element(each)}.getBoundingClientRect()" for each in (BOX.format(node), ".canvas"))
+        if not self.tab.evaluate(f"{box}.left >= {canvas}.left && {box}.right <= {canvas}.right"):
             self.press(button("Fit"))
-        return selector
+        return BOX.format(node)
 
     def connect(self, source: tuple[str, str], target: tuple[str, str]) -> None:
         """Draw a wire from an output to an input."""
@@ -117,7 +118,7 @@ class Keyboard(Mouse):
         self.user.press("Enter")
 
     def select(self, node: str) -> None:
-        self.press(self.see(node))
+        self.press(BOX.format(node))
 
     def connect(self, source: tuple[str, str], target: tuple[str, str]) -> None:
         """Choose an output in the dialog of an input."""
