@@ -1,15 +1,15 @@
 // What the server sends and takes. Times are seconds since the epoch.
 
-// The states of runs, steps and ranks, with their symbols.
+// The states of runs, steps and ranks with their symbols, in the order in which a table has them.
 export const SYMBOLS = {
-  NotStarted: "○",
-  Preparing: "◌",
   Running: "●",
-  Completed: "✓",
+  Preparing: "◌",
+  NotStarted: "○",
   Failed: "✗",
-  Canceled: "■",
   Interrupted: "!",
+  Canceled: "■",
   Skipped: "⊘",
+  Completed: "✓",
 };
 export type Status = keyof typeof SYMBOLS;
 

@@ -1,6 +1,6 @@
 // The columns of the table of runs: what a cell shows, and what it is sorted by.
 import type { ReactNode } from "react";
-import type { Runs } from "../api";
+import { type Runs, SYMBOLS } from "../api";
 import { duration, number, shortTime, when } from "../format";
 import { isActive, State, useNow } from "../parts";
 import { view } from "../router";
@@ -15,8 +15,6 @@ export interface Column {
   value: (row: number) => string | number | null; // what it is sorted by
   cell: (row: number) => ReactNode;
 }
-
-const ORDER = ["Running", "Preparing", "NotStarted", "Failed", "Interrupted", "Canceled", "Skipped", "Completed"];
 
 // Return the columns: the fixed ones, and the chosen metrics ("m:train/loss") and inputs ("i:epochs") between them. A
 // narrow screen has the names, with what else fits below, and the durations.
@@ -47,7 +45,7 @@ export function columnsOf(folder: string, runs: Runs, chosen: string[], isNarrow
   const ticking = (row: number) => <Duration isActive={isActive(statusOf(row))} seconds={() => seconds(row)} />;
   const durations = { ...text("seconds", "Duration", 112, []), isNumber: true, value: seconds, cell: ticking };
   if (isNarrow) return [names, durations];
-  const order = (row: number) => ORDER.indexOf(statusOf(row));
+  const order = (row: number) => Object.keys(SYMBOLS).indexOf(statusOf(row));
   const state = (row: number) => <State status={statusOf(row)} />;
   const moment = (row: number) => <span title={when(created[row] ?? 0)}>{start(row)}</span>;
   const curve = (row: number) => <Sparkline folder={folder} run={id[row] ?? ""} />;

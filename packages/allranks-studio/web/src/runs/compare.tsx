@@ -1,5 +1,5 @@
 // Two or more runs beside each other: curves, inputs that differ, metrics, and code that differs.
-import { Fragment, type ReactNode, useMemo } from "react";
+import { type ComponentProps, Fragment, type ReactNode, useMemo } from "react";
 import type { Comparison, Curve, Folder, Runs } from "../api";
 import { Charts, Controls, chartsOf, Named, Sample, type Series } from "../charts";
 import { Button } from "../controls";
@@ -87,37 +87,23 @@ function Differences({ found }: { found: Comparison }) {
       <Sample color={color} /> {id}
     </Fragment>
   ));
+  const rows = <T,>(values: Record<string, T[]>, cell: (value: T, index: number, all: T[]) => ReactNode) =>
+    Object.entries(values).map(([name, all]) => [name, ...all.map(cell)]);
   return (
     <>
-      <section>
-        <h2>Inputs that differ</h2>
-        <Table
-          heads={["Input", ...runs]}
-          rows={Object.entries(inputs).map(([name, values]) => [name, ...values.map((value) => value ?? "–")])}
-        />
-      </section>
-      <section>
-        <h2>Last metrics</h2>
-        <Table
-          heads={["Metric", ...runs]}
-          rows={Object.entries(metrics).map(([name, values]) => [name, ...values.map(extreme)])}
-        />
-      </section>
-      {causes.length > 0 && (
-        <section>
-          <h2>What else differs between the first two</h2>
-          <Table
-            heads={["Step", "What", ...runs.slice(0, 2)]}
-            rows={causes.map(({ step, what, before, after }) => [step, what, before, after])}
-          />
-        </section>
-      )}
+      <Difference title="Inputs that differ" heads={["Input", ...runs]} rows={rows(inputs, (value) => value ?? "–")} />
+      <Difference title="Last metrics" heads={["Metric", ...runs]} rows={rows(metrics, extreme)} />
+      <Difference
+        title="What else differs between the first two"
+        heads={["Step", "What", ...runs.slice(0, 2)]}
+        rows={causes.map(({ step, what, before, after }) => [step, what, before, after])}
+      />
       <section>
         <h2>Code that differs between the first two</h2>
         {!code.length && <p className="soft">Their steps have the same code.</p>}
         {code.map(({ step, file, lines }) => (
           <Folded key={`${step}/${file}`} open={code.length < 4} title={`${file} of ${step}`}>
-            {lines.map(difference)}
+            {lines.map(lineOf)}
           </Folded>
         ))}
       </section>
@@ -125,7 +111,18 @@ function Differences({ found }: { found: Comparison }) {
   );
 }
 
-function difference(line: string, index: number) {
+function Difference({ title, ...table }: { title: string } & ComponentProps<typeof Table>) {
+  return (
+    table.rows.length > 0 && (
+      <section>
+        <h2>{title}</h2>
+        <Table {...table} />
+      </section>
+    )
+  );
+}
+
+function lineOf(line: string, index: number) {
   const isHead = /^([+-]{3}|@@)/.test(line);
   const kind = isHead ? "soft" : { "+": "added", "-": "removed" }[line[0] ?? ""];
   return (
