@@ -12,7 +12,7 @@ export function Button({ text, name, ...rest }: ComponentProps<"button"> & { tex
 
 type Options = readonly (string | readonly [value: string, title: string])[];
 
-interface Chosen {
+interface Chosen extends Pick<ComponentProps<"select">, "id" | "disabled" | "size"> {
   label?: string;
   options: Options;
   value: string;
@@ -20,12 +20,7 @@ interface Chosen {
 }
 
 // A list of which one is chosen.
-export function Choose({
-  label,
-  options,
-  onChange,
-  ...rest
-}: Chosen & { id?: string; disabled?: boolean; size?: number }) {
+export function Choose({ label, options, onChange, ...rest }: Chosen) {
   return (
     <select aria-label={label} onChange={(event) => onChange(event.target.value)} {...rest}>
       {options.map(pair).map(([value, title]) => (

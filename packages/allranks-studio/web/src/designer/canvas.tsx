@@ -17,13 +17,13 @@ import {
   useReactFlow,
 } from "@xyflow/react";
 import { type DragEvent, type KeyboardEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { Button } from "../controls";
 import { useEditor } from "./editor";
 import { type BoxNode, BoxView, KINDS } from "./node";
 import { Overview } from "./overview";
 import { PALETTE_DATA } from "./palette";
 import { connectionMisfit, hue, nodeAt } from "./ports";
 import { type Box, bounds, detour, HEADER, INPUTS, innerPorts, ROW, type Scene, scene, type Wire } from "./scene";
-import { CanvasTools, useActions } from "./tools";
 
 const TYPES = { box: BoxView };
 const EDGES = { wire: WireView };
@@ -34,12 +34,11 @@ const ZOOM = { minZoom: 0.02, maxZoom: 2, zoomOnDoubleClick: false };
 const KEYS = { deleteKeyCode: null, multiSelectionKeyCode: ["Control", "Meta", "Shift"], connectOnClick: false };
 const LOOKS = { elevateEdgesOnSelect: true, proOptions: { hideAttribution: true } };
 const ARIA = { "node.a11yDescription.default": "Enter selects, arrow keys move, Delete deletes, F2 renames." };
-
 const NOTHING: Scene = { boxes: [], wires: [] };
 
 export function Canvas() {
   const editor = useEditor();
-  const { document, root, open, selection, editable } = editor;
+  const { document, root, open, editable } = editor;
   const flow = useReactFlow<BoxNode>();
   const { positions } = document;
   const drawn = useMemo(() => (root ? scene(positions, root, open) : NOTHING), [positions, root, open]);
@@ -75,13 +74,12 @@ export function Canvas() {
   const fit = useCallback(() => {
     const size = frame.current;
     if (!drawn.boxes.length || !size) return;
-    const { left, top, right, bottom } = bounds(drawn.boxes.filter((box) => !box.parent));
-    const area = { x: left, y: top, width: right - left, height: bottom - top };
+    const area = bounds(drawn.boxes.filter((box) => !box.parent));
     const padding = { x: "30px", top: `${BAR}px`, bottom: `${BAR}px` } as const;
     flow.setViewport(getViewportForBounds(area, size.clientWidth, size.clientHeight, ZOOM.minZoom, 1, padding));
   }, [drawn, flow]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each graph, not after each change of it
-  useEffect(fit, [editor.view, !graph]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once, not after each change of the graph
+  useEffect(fit, []);
   // biome-ignore lint/correctness/useExhaustiveDependencies: once for each request
   useEffect(() => {
     const box = editor.reveal && boxes.get(editor.reveal.path);
@@ -90,21 +88,16 @@ export function Canvas() {
     flow.setCenter(box.left + box.width / 2, box.top + box.height / 2, { zoom });
   }, [editor.reveal]);
 
-  const actions = useActions();
   const press = (event: KeyboardEvent) => {
     const remove = () => {
-      const wires = drawn.wires.filter((wire) => chosen.has(wire.id));
-      editor.remove(
-        selection,
-        wires.map((wire) => ({ node: wire.target, input: wire.targetPort })),
-      );
+      editor.remove(drawn.wires.filter((wire) => chosen.has(wire.id)));
       setChosen(new Set());
     };
     const keys: Record<string, () => void> = {
       delete: remove,
       backspace: remove,
-      f2: actions.rename,
-      "ctrl+d": actions.duplicate,
+      f2: editor.rename,
+      "ctrl+d": editor.duplicate,
       "ctrl+a": () => editor.select(drawn.boxes.filter((box) => !box.parent).map((box) => box.node.path)),
       f: fit,
     };
@@ -120,10 +113,9 @@ export function Canvas() {
   };
   const changeEdges = (changes: EdgeChange[]) => setChosen(selected(chosen, changes));
   const allow = (event: DragEvent) => event.preventDefault();
-  const accept = { onDragEnter: allow, onDragOver: allow };
 
   return (
-    <section ref={frame} className="canvas" aria-label="Canvas" onKeyDown={press} {...accept} onDrop={drop}>
+    <section ref={frame} className="canvas" aria-label="Canvas" onKeyDown={press} onDragOver={allow} onDrop={drop}>
       <ReactFlow<BoxNode>
         nodes={isFar ? [] : nodes}
         edges={edges}
@@ -146,8 +138,32 @@ export function Canvas() {
         <Hint misfit={misfit} />
       </ReactFlow>
       {!drawn.boxes.length && <p className="hint">Drag a component here, or press Enter on one.</p>}
-      <CanvasTools fit={fit} />
+      <Tools fit={fit} />
     </section>
+  );
+}
+
+// Buttons for the selection and the view.
+function Tools({ fit }: { fit: () => void }) {
+  const { selection, node, session, editable, canChange, rename, duplicate, wrap, remove } = useEditor();
+  const flow = useReactFlow();
+  return (
+    <>
+      {selection.length > 0 && (
+        <div className="tools left" role="toolbar" aria-label="Selection">
+          <Button text="Rename" disabled={!canChange || !node} onClick={rename} />
+          <Button text="Duplicate" disabled={!canChange} onClick={duplicate} />
+          <Button text="Wrap" disabled={!canChange} onClick={wrap} />
+          <Button text="Delete" disabled={!canChange} onClick={() => remove()} />
+        </div>
+      )}
+      <div className="tools right" role="toolbar" aria-label="View">
+        <Button text="−" name="Zoom out" onClick={() => flow.zoomOut()} />
+        <Button text="+" name="Zoom in" onClick={() => flow.zoomIn()} />
+        <Button text="Fit" onClick={fit} />
+        <Button text="Arrange" disabled={!editable} title="Forget where nodes were moved" onClick={session.arrange} />
+      </div>
+    </>
   );
 }
 
@@ -196,17 +212,10 @@ function Hint({ misfit }: { misfit: (wanted: Connection) => string }) {
 // The places of ports are given, since otherwise the library draws all nodes once, and not only the visible ones.
 function handles({ inputs, width, inner, node }: Box): NodeHandle[] {
   const places = (side: string, ports: { name: string }[], x: number, y: number): NodeHandle[] => {
-    const [type, position] =
-      side === "in" ? (["target", Position.Left] as const) : (["source", Position.Right] as const);
-    return ports.map(({ name }, row) => ({
-      id: `${side}:${name}`,
-      type,
-      position,
-      x,
-      y: y + row * ROW,
-      width: 1,
-      height: ROW,
-    }));
+    const isIn = side === "in";
+    const [type, position] = isIn ? (["target", Position.Left] as const) : (["source", Position.Right] as const);
+    const shared = { type, position, x, width: 1, height: ROW };
+    return ports.map(({ name }, row) => ({ ...shared, id: `${side}:${name}`, y: y + row * ROW }));
   };
   const heads = [...places("in", [{ name: "" }], 0, 12), ...places("out", [{ name: "" }], width, 12)];
   const sides = [...places("in", inputs, 0, HEADER), ...places("out", node.outputs, width, HEADER)];

@@ -70,9 +70,7 @@ export function Code() {
             if (update.docChanged) latest.current.session.type(update.state.doc.toString());
             else if (update.selectionSet && update.view.hasFocus) {
               const line = update.state.doc.lineAt(update.state.selection.main.head).number;
-              const around = [...allNodes(latest.current.root)].filter(
-                ({ first, last }) => first <= line && line <= last,
-              );
+              const around = allNodes(latest.current.root).filter(({ first, last }) => first <= line && line <= last);
               const node = around.at(-1); // the innermost one
               if (node) latest.current.select([node.path], true);
             }

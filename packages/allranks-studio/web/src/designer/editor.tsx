@@ -2,13 +2,13 @@
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from "react";
 import type { Document, Edit, Node, PaletteItem, Value } from "../api";
 import { Button } from "../controls";
-import { Loading, Problem, show } from "../parts";
+import { Loading, Problem } from "../parts";
 import { view } from "../router";
 import { useServer } from "../server";
 import { useStore } from "../store";
 import { useLiveRun } from "./live";
-import { allNodes, type Choice, nodeAt, parentOf } from "./ports";
-import { foreseen } from "./scene";
+import { allNodes, type Choice, freeName, graphAt, nodeAt, parentOf } from "./ports";
+import { foreseen, type Wire } from "./scene";
 import { Session, type SessionState } from "./session";
 
 // A dialog.
@@ -18,11 +18,9 @@ export type Task =
   | { kind: "run" }
   | { kind: "export" };
 
-export type Editor = SessionState & ReturnType<typeof useOpened>;
+const Context = createContext<(SessionState & ReturnType<typeof useOpened>) | null>(null);
 
-const Context = createContext<Editor | null>(null);
-
-export function useEditor(): Editor {
+export function useEditor() {
   const editor = useContext(Context);
   if (!editor) throw new Error("useEditor is only for parts of the designer");
   return editor;
@@ -64,13 +62,9 @@ function useOpened(session: Session, { pending }: SessionState, document: Docume
   const editable = !document.read_only && !runId;
   const [only = ""] = selection;
   const node = selection.length === 1 ? nodeAt(root, only) : undefined; // the only one that is selected
+  const canChange = editable && selection.length > 0 && !selection.some((path) => nodeAt(root, path)?.lock);
 
-  const toggle = (path: string) =>
-    setOpen((before) => {
-      const after = new Set(before);
-      if (!after.delete(path)) after.add(path);
-      return after;
-    });
+  const toggle = (path: string) => setOpen((before) => before.symmetricDifference(new Set([path])));
   // isShown: bring the first one into sight
   const select = (paths: string[], isShown = false) => {
     const isSame = (before: string[]) => before.length === paths.length && before.every((each) => paths.includes(each));
@@ -79,7 +73,7 @@ function useOpened(session: Session, { pending }: SessionState, document: Docume
     if (!isShown || path === undefined) return;
     const around: string[] = [];
     for (let each = parentOf(path); each; each = parentOf(each)) around.push(each);
-    setOpen((before) => (around.every((each) => before.has(each)) ? before : new Set([...before, ...around])));
+    setOpen((before) => (around.every((each) => before.has(each)) ? before : before.union(new Set(around))));
     setReveal({ path });
   };
   const goTo = (line: number) => setTarget({ line });
@@ -87,29 +81,43 @@ function useOpened(session: Session, { pending }: SessionState, document: Docume
   const add = async (item: PaletteItem, graph = open.has(only) ? only : parentOf(only), place?: [number, number]) => {
     if (!editable) return;
     const after = await session.edit({ op: "add_node", graph, component: item.component, name: "", inputs: {} });
-    const path = [...allNodes(after?.graph)].map((each) => each.path).find((each) => !nodeAt(document.graph, each));
+    const path = allNodes(after?.graph).find((each) => !nodeAt(document.graph, each.path))?.path;
     if (path === undefined) return;
     if (place) session.move({ [path]: place });
     select([path], !place);
   };
-  const set = (path: string, input: string, value: Value | null) => {
-    if (value) session.edit({ op: "set_input", node: path, input, value });
-    else session.edit({ op: "reset_input", node: path, input });
-  };
+  const set = (node: string, input: string, value: Value | null) =>
+    session.edit(value ? { op: "set_input", node, input, value } : { op: "reset_input", node, input });
   // Ask which of the choices a port shall be bound to.
   const connect = (node: Node, port: { name: string }, choices: Choice[]) =>
     editable && ask({ kind: "connect", title: `Connect ${node.name}.${port.name}`, choices });
-  const remove = (nodes: string[], wires: { node: string; input: string }[]) => {
-    const locked = nodes.map((path) => nodeAt(root, path)).find((each) => each?.lock);
-    if (locked) return show(locked.lock?.text);
-    const edits: Edit[] = [
-      ...wires.map(({ node, input }): Edit => ({ op: "reset_input", node, input })),
-      ...nodes.map((node): Edit => ({ op: "delete_node", node })),
+  // Delete the selected nodes, and disconnect wires.
+  const remove = (wires: Wire[] = []) => {
+    const edits = [
+      ...wires.map((wire): Edit => ({ op: "reset_input", node: wire.target, input: wire.targetPort })),
+      ...selection.map((path): Edit => ({ op: "delete_node", node: path })),
     ];
     if (editable && edits.length) session.edit(...edits);
   };
-  const shown = { session, document, root, open, selection, node, reveal, target, run, editable, task, palette };
-  return { ...shown, toggle, select, goTo, follow, ask, add, set, connect, remove };
+  const rename = () => {
+    if (!node || !canChange) return;
+    const done = async (name: string) => {
+      const after = await session.edit({ op: "rename_node", node: only, name });
+      if (after) select([[parentOf(only), name].filter(Boolean).join(".")]);
+    };
+    ask({ kind: "name", title: `Rename ${node.name}`, value: node.name, submit: "Rename", done });
+  };
+  const wrap = () => {
+    const name = freeName(graphAt(root, parentOf(only))?.nodes ?? [], node ? `${node.name}_pipeline` : "part");
+    session.edit({ op: "wrap_nodes", nodes: selection, name });
+  };
+  const duplicate = () => {
+    const edits = selection.map((path): Edit => ({ op: "duplicate_node", node: path, name: "" }));
+    if (canChange) session.edit(...edits);
+  };
+  const shown = { root, open, selection, node, reveal, target, run, palette, editable, canChange };
+  const edits = { add, set, connect, remove, rename, wrap, duplicate };
+  return { session, document, task, ask, toggle, select, goTo, follow, ...shown, ...edits };
 }
 
 // The components; read again when the user comes back from an editor, where they may have been changed.

@@ -109,23 +109,13 @@ function Inputs({ node }: { node: Node }) {
 }
 
 function Outputs({ node }: { node: Node }) {
-  const { connect, root, editable } = useEditor();
-  const ports = node.outputs.map((port) => ({
-    ...port,
-    text: [port.type, port.description].filter(Boolean).join(" · "),
-  }));
-  return (
-    <List title="Outputs" ports={ports}>
-      {(port) => (
-        <Button
-          text="⇢"
-          name={`Connect ${port.name}`}
-          disabled={!editable}
-          onClick={() => connect(node, port, targets(root, node, port))}
-        />
-      )}
-    </List>
-  );
+  const { root, connect } = useEditor();
+  const ports = node.outputs.map((port) => ({ ...port, text: `${port.type} ${port.description}` }));
+  const act = (name: string) => {
+    const port = node.outputs.find((each) => each.name === name);
+    if (port) connect(node, port, targets(root, node, port));
+  };
+  return <List title="Outputs" ports={ports} symbol="⇢" verb="Connect" act={act} />;
 }
 
 // Findings with their fix: a button where it is an edit.

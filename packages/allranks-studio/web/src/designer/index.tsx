@@ -1,7 +1,7 @@
 // The designer: a pipeline's file as a canvas, with forms and its code.
 import { ReactFlowProvider } from "@xyflow/react";
 import { useEffect } from "react";
-import { Button, Choose } from "../controls";
+import { Button, Select } from "../controls";
 import { count } from "../format";
 import { Empty, State, useMedia } from "../parts";
 import { view } from "../router";
@@ -56,9 +56,9 @@ function Workbench() {
     <div className="designer">
       <Bar />
       <Side />
-      <div className={`middle ${side}`}>
+      <div className={`middle code-${side}`}>
         {root ? <Canvas /> : <Empty title="The code cannot be read yet." />}
-        {side !== "hidden-code" && <Code />}
+        {side !== "hidden" && <Code />}
       </div>
       <Form />
       <Refused />
@@ -70,26 +70,20 @@ function Workbench() {
   );
 }
 
-const PLACES = [
-  ["below", "Code below"],
-  ["beside", "Code beside"],
-  ["hidden-code", "No code"],
-] as const;
-
 function Bar() {
   const { document, session, pending, ask, editable, run, follow, goTo } = useEditor();
   const side = useStore(codeSide);
   const { findings } = document;
-  const [errors, warnings] = ["error", "warning"].map(
-    (level) => findings.filter((each) => each.level === level).length,
-  );
-  const amounts = [errors && count(errors, "error"), warnings && count(warnings, "warning")].filter(Boolean).join(", ");
+  const amount = (level: string) => findings.filter((each) => each.level === level).length;
+  const amounts = ["error", "warning"].filter(amount).map((level) => count(amount(level), level));
   const cause = findings.find((each) => each.level === "error" && each.line > 0);
   return (
     <div className="strip" role="toolbar" aria-label="Document">
       <a href={view(["designer"])}>Pipelines</a>
       <h1>{document.path}</h1>
-      <span className={errors ? "wrong" : "soft"}>{pending.length ? "Checking …" : amounts || "no findings"}</span>
+      <span className={amount("error") ? "wrong" : "soft"}>
+        {pending.length ? "Checking …" : amounts.join(", ") || "no findings"}
+      </span>
       {!document.current && (
         <Button
           className="plain"
@@ -111,7 +105,7 @@ function Bar() {
           <Button text="Redo" disabled={!editable || !document.redo} title={document.redo} onClick={session.redo} />
         </>
       )}
-      <Choose label="Place of the code" options={PLACES} value={side} onChange={(value) => codeSide.set(value)} />
+      <Select label="Code" options={["below", "beside", "hidden"]} value={side} onChange={codeSide.set} />
       <Button text="Export" onClick={() => ask({ kind: "export" })} />
       <Button text="Run" className="primary" disabled={!document.current} onClick={() => ask({ kind: "run" })} />
     </div>

@@ -1,23 +1,9 @@
 // The states of a run's steps, by the node that they are of.
-import type { Run, Status } from "../api";
+import type { Run, Status, Step } from "../api";
 import { useServer } from "../server";
 
-export interface LiveState {
-  status: Status;
-  progress: string;
-  count: number; // iterations or trials
-}
-
-const PRECEDENCE: Status[] = [
-  "Failed",
-  "Running",
-  "Preparing",
-  "Interrupted",
-  "Canceled",
-  "NotStarted",
-  "Completed",
-  "Skipped",
-];
+// The states that are shown rather than those after them.
+const FIRST: Status[] = ["Failed", "Running", "Preparing", "Interrupted", "Canceled", "NotStarted", "Completed"];
 
 export function useLiveRun(folder: string, id: string) {
   const { data } = useServer<Run>(
@@ -28,15 +14,10 @@ export function useLiveRun(folder: string, id: string) {
   return data && { run: data, states: liveStates(data) };
 }
 
-// Iterations and trials of a node count as that node: "loop[2].train" is shown on "loop.train".
-export function liveStates(run: Run): Map<string, LiveState> {
-  const states = new Map<string, LiveState>();
-  for (const step of run.steps) {
-    const path = step.path.replace(/\[[^\]]*\]/g, "");
-    const known = states.get(path);
-    const isMore = !known || PRECEDENCE.indexOf(step.status) < PRECEDENCE.indexOf(known.status);
-    const { status, progress } = isMore ? step : known;
-    states.set(path, { status, progress, count: (known?.count ?? 0) + 1 });
-  }
-  return states;
+// Iterations and trials of a node count as that node: "loop[2].train" is shown on "loop.train". count: how many
+function liveStates(run: Run) {
+  const nodes = Map.groupBy(run.steps, (step) => step.path.replace(/\[[^\]]*\]/g, ""));
+  const place = ({ status }: Step) => (FIRST.includes(status) ? FIRST.indexOf(status) : FIRST.length);
+  const first = (steps: Step[]) => steps.reduce((one, other) => (place(other) < place(one) ? other : one));
+  return new Map([...nodes].map(([path, steps]) => [path, { ...first(steps), count: steps.length }]));
 }

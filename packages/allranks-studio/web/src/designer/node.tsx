@@ -1,6 +1,6 @@
 // A node on the canvas: its name, its ports and what it is.
 import { type Node as FlowNode, Handle, type NodeProps, Position, useConnection } from "@xyflow/react";
-import { type KeyboardEvent, memo, type ReactNode } from "react";
+import { type KeyboardEvent, memo } from "react";
 import type { InputPort, Node, Port } from "../api";
 import { Button } from "../controls";
 import { State } from "../parts";
@@ -69,7 +69,7 @@ function Head({ box }: { box: Box }) {
           {findings.length}
         </span>
       )}
-      {node.lock && <Button className="plain nodrag" text={LOCK} name={`Locked: ${node.lock.text}`} onClick={show} />}
+      {node.lock && <Button className="plain nodrag" text="locked" name={`Locked: ${node.lock.text}`} onClick={show} />}
       {node.graph && (
         <Button
           className="plain nodrag"
@@ -83,12 +83,6 @@ function Head({ box }: { box: Box }) {
     </header>
   );
 }
-
-const LOCK: ReactNode = (
-  <svg viewBox="0 0 12 12" width="11" aria-hidden="true">
-    <path fill="currentColor" d="M3 5V4a3 3 0 0 1 6 0v1h1v6H2V5h1zm1.6 0h2.8V4a1.4 1.4 0 0 0-2.8 0z" />
-  </svg>
-);
 
 interface PortProperties {
   box: Box;

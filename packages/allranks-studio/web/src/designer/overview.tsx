@@ -5,12 +5,7 @@ import { useMedia } from "../parts";
 import { useEditor } from "./editor";
 import type { Box, Wire } from "./scene";
 
-const OF_STATUS: Record<string, string> = {
-  Failed: "--bad",
-  Running: "--run",
-  Preparing: "--run",
-  Completed: "--done",
-};
+const OF_STATUS: Record<string, string> = { Failed: "--bad", Running: "--run", Completed: "--done" };
 const READABLE = 0.2; // zoom from which names are drawn
 
 export function Overview({ boxes, wires }: { boxes: Box[]; wires: Wire[] }) {

@@ -27,12 +27,14 @@ function Palette() {
   const { palette, add } = useEditor();
   const [query, setQuery] = useState("");
   const found = useMemo(() => search(palette.data ?? [], query), [palette.data, query]);
+  // The project's are first, then the registered ones.
+  const groups = Map.groupBy(found, (item) => (query ? "Found" : ORIGINS[item.origin] || item.group));
   const addFirst = (event: KeyboardEvent) => event.key === "Enter" && found[0] && add(found[0]);
   return (
     <>
       <Search placeholder="Search components" value={query} onChange={setQuery} onKeyDown={addFirst} />
       <div className="cards">
-        {groups(found, query !== "").map(([group, items]) => (
+        {[...groups].map(([group, items]) => (
           <section key={group}>
             <h2>{group}</h2>
             <ul aria-label={group}>
@@ -84,24 +86,11 @@ export function search(items: PaletteItem[], query: string): PaletteItem[] {
   return ranked.sort((a, b) => a.rank - b.rank).map((each) => each.item);
 }
 
-// Return the items by group: those of the project first, then registered ones, then the library's.
-function groups(items: PaletteItem[], isSearch: boolean): [string, PaletteItem[]][] {
-  const found = new Map<string, PaletteItem[]>([
-    [ORIGINS.project, []],
-    [ORIGINS.registered, []],
-  ]);
-  for (const item of items) {
-    const group = isSearch ? "Found" : ORIGINS[item.origin] || item.group;
-    found.set(group, [...(found.get(group) ?? []), item]);
-  }
-  return [...found].filter(([, members]) => members.length);
-}
-
 // The nodes by name, also those that are not in sight.
 function Outline() {
   const { root, selection, select, document } = useEditor();
   const [query, setQuery] = useState("");
-  const found = [...allNodes(root)].filter((node) => node.path.toLowerCase().includes(query.toLowerCase()));
+  const found = allNodes(root).filter((node) => node.path.toLowerCase().includes(query.toLowerCase()));
   const failing = new Set(document.findings.map((each) => each.node));
   return (
     <>

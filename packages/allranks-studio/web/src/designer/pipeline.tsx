@@ -1,5 +1,4 @@
 // The form of the pipeline itself: its inputs, outputs and default compute.
-import type { ReactNode } from "react";
 import type { Graph } from "../api";
 import { Button } from "../controls";
 import { useEditor } from "./editor";
@@ -33,50 +32,42 @@ export function PipelineForm() {
 
 // The inputs and outputs that a pipeline declares.
 export function Ports({ graph, path }: { graph: Graph; path: string }) {
-  const { editable, session } = useEditor();
+  const { session } = useEditor();
   const inputs = graph.inputs.map((port) => {
     const words = [port.type, port.optional && "optional", about(port), port.value && `= ${shown(port.value)}`];
     return { ...port, text: words.filter(Boolean).join(" · ") };
   });
   const outputs = graph.outputs.map((port) => ({ ...port, text: shown(port.value) }));
-  const remove = (kind: "input" | "output", name: string) => (
-    <Button
-      text="×"
-      name={`Delete ${kind} ${name}`}
-      disabled={!editable}
-      onClick={() => session.edit({ op: `delete_${kind}`, graph: path, name })}
-    />
-  );
+  const remove = (kind: "input" | "output") => (name: string) =>
+    session.edit({ op: `delete_${kind}`, graph: path, name });
+  const where = path && " of the pipeline inside";
   return (
     <>
-      <List title={path ? "Inputs of the pipeline inside" : "Inputs"} ports={inputs}>
-        {({ name }) => remove("input", name)}
-      </List>
-      <List title={path ? "Outputs of the pipeline inside" : "Outputs"} ports={outputs}>
-        {({ name }) => remove("output", name)}
-      </List>
+      <List title={`Inputs${where}`} ports={inputs} symbol="×" verb="Delete input" act={remove("input")} />
+      <List title={`Outputs${where}`} ports={outputs} symbol="×" verb="Delete output" act={remove("output")} />
     </>
   );
 }
 
-interface Listed {
-  name: string;
-  type: string;
-  text: string;
-}
-
 // Ports with what can be done with each.
-export function List<P extends Listed>(properties: { title: string; ports: P[]; children: (port: P) => ReactNode }) {
-  const { title, ports, children } = properties;
+export function List(properties: {
+  title: string;
+  ports: { name: string; type: string; text: string }[];
+  symbol: string;
+  verb: string;
+  act: (name: string) => void;
+}) {
+  const { title, ports, symbol, verb, act } = properties;
+  const { editable } = useEditor();
   return (
     <fieldset>
       <legend>{title}</legend>
       <ul className="plain-list">
-        {ports.map((port) => (
-          <li key={port.name}>
-            <span className={hue(port.type)}>{port.name}</span>
-            <small>{port.text}</small>
-            {children(port)}
+        {ports.map(({ name, type, text }) => (
+          <li key={name}>
+            <span className={hue(type)}>{name}</span>
+            <small>{text}</small>
+            <Button text={symbol} name={`${verb} ${name}`} disabled={!editable} onClick={() => act(name)} />
           </li>
         ))}
       </ul>

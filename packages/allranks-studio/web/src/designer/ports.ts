@@ -86,13 +86,15 @@ export function targets(root: Graph | null, node: Node, port: Port, isInner = fa
       .filter((input) => !unconnectable(graph, from, port, node, input) && shown(input.value) !== shown(value))
       .map((input) => ({ node, input })),
   );
-  const choices = sorted(found, (each) => rank(each.input, port.type)).map(
-    ({ node, input }): Choice => ({
-      label: `${node.name}.${input.name}`,
-      note: input.value ? `${input.type}, now ${shown(input.value)}` : input.type,
-      edits: [{ op: "set_input", node: node.path, input: input.name, value }],
-    }),
-  );
+  const choices = found
+    .toSorted((a, b) => rank(a.input, port.type) - rank(b.input, port.type))
+    .map(
+      ({ node, input }): Choice => ({
+        label: `${node.name}.${input.name}`,
+        note: input.value ? `${input.type}, now ${shown(input.value)}` : input.type,
+        edits: [{ op: "set_input", node: node.path, input: input.name, value }],
+      }),
+    );
   if (!from) return choices;
   const name = freeName(graph.outputs, port.name);
   const edit: Edit = { op: "add_output", graph: path, name, node: from.name, port: port.name };
@@ -109,11 +111,14 @@ export function origins(root: Graph | null, node: Node, input: InputPort, set?: 
   const found = [...(set ? [] : outputs), ...inputs].filter(
     ({ from, port }) => !unconnectable(graph, from, port, node, input),
   );
-  const choices = sorted(found, ({ port }) => (port.type === input.type ? 0 : 1)).map(({ from, port }) => ({
-    label: shown(source(from, port)),
-    note: from ? port.type : `${port.type}, input of the pipeline`,
-    edits: [bind(source(from, port))],
-  }));
+  const misses = ({ port }: { port: Port }) => Number(port.type !== input.type);
+  const choices = found
+    .toSorted((a, b) => misses(a) - misses(b))
+    .map(({ from, port }) => ({
+      label: shown(source(from, port)),
+      note: from ? port.type : `${port.type}, input of the pipeline`,
+      edits: [bind(source(from, port))],
+    }));
   const name = freeName([...graph.nodes, ...graph.inputs], input.name);
   const initial = input.value?.kind === "literal" ? input.value.value : input.default;
   const add: Edit = { op: "add_input", graph: parentOf(node.path), name, type: input.type, default: initial };
@@ -132,24 +137,15 @@ export function freeName(others: { name: string }[], wanted: string): string {
 export const isMissing = (port: Port & { value?: Value | null }) =>
   !port.value && !port.optional && port.default === null;
 
-const sorted = <T>(items: T[], key: (item: T) => number) => [...items].sort((a, b) => key(a) - key(b));
-
 const rank = (input: InputPort, type: string) =>
   (input.type === type ? 0 : 4) + (isData(input.type) ? 0 : 8) + (input.value ? 2 : 0) + (input.optional ? 1 : 0);
 
 // Return a value as text.
 export function shown(value: Value | null): string {
   if (!value) return "";
-  switch (value.kind) {
-    case "literal":
-      return value.value === null ? "none" : String(value.value);
-    case "input":
-      return value.name;
-    case "output":
-      return `${value.node}.${value.port}`;
-    default:
-      return value.text;
-  }
+  if (value.kind === "literal") return String(value.value ?? "none");
+  if (value.kind === "output") return `${value.node}.${value.port}`;
+  return value.kind === "input" ? value.name : value.text;
 }
 
 // Return the graph at a path, "" for the outermost; undefined if there is none.
@@ -165,10 +161,6 @@ export function nodeAt(graph: Graph | null, path: string): Node | undefined {
   return graphAt(graph, parentOf(path))?.nodes.find((node) => node.path === path);
 }
 
-// Yield all nodes, those of nested pipelines after theirs.
-export function* allNodes(graph: Graph | null | undefined): Generator<Node> {
-  for (const node of graph?.nodes ?? []) {
-    yield node;
-    yield* allNodes(node.graph);
-  }
-}
+// Return all nodes, those of nested pipelines after theirs.
+export const allNodes = (graph: Graph | null | undefined): Node[] =>
+  graph?.nodes.flatMap((node) => [node, ...allNodes(node.graph)]) ?? [];

@@ -76,13 +76,11 @@ function openBox(box: Box, around: Box[], positions: Positions, open: ReadonlySe
   const graph = node.graph ?? { inputs: [], outputs: [], nodes: [] };
   const part = draw(positions, graph, node.path, open);
   const children = part.boxes.filter((each) => each.parent === node.path);
-  const { left, top, right, bottom } = bounds(children);
+  const area = bounds(children);
   const inner = box.height + MARGIN;
-  for (const child of children) move(child, MARGIN + INPUTS - left, inner - top);
-  const [width, height] = [
-    right - left + 2 * (MARGIN + INPUTS),
-    inner + Math.max(bottom - top, ROW * innerPorts(node).length) + MARGIN,
-  ];
+  for (const child of children) move(child, MARGIN + INPUTS - area.left, inner - area.top);
+  const width = area.width + 2 * (MARGIN + INPUTS);
+  const height = inner + Math.max(area.height, ROW * innerPorts(node).length) + MARGIN;
   for (const each of around) {
     const isRight = each.x >= box.x + box.width;
     const isBelow = each.y >= box.y + box.height;
@@ -100,10 +98,11 @@ function move(box: Box, x: number, y: number): void {
   box.shift = [box.shift[0] + x, box.shift[1] + y];
 }
 
+// Return the area of boxes.
 export function bounds(boxes: { x: number; y: number; width: number; height: number }[]) {
   const [left, top] = [Math.min(...boxes.map((box) => box.x)), Math.min(...boxes.map((box) => box.y))];
   const right = Math.max(...boxes.map((box) => box.x + box.width));
-  return { left, top, right, bottom: Math.max(...boxes.map((box) => box.y + box.height)) };
+  return new DOMRect(left, top, right - left, Math.max(...boxes.map((box) => box.y + box.height)) - top);
 }
 
 // Return the line below a node's ports: its layout or what it does; "" for none.

@@ -48,7 +48,6 @@ export class Session {
 
   // Make all of the edits or none. Return the document after them; null if they were not made.
   edit(...edits: Edit[]): Promise<Document | null> {
-    this.flush();
     return this.change("edit", { edits }, edits);
   }
 
@@ -58,13 +57,8 @@ export class Session {
     await this.queue;
   }
 
-  undo = () => this.step("undo");
-  redo = () => this.step("redo");
-
-  private step(which: "undo" | "redo"): void {
-    this.flush();
-    this.change(which, {});
-  }
+  undo = () => this.change("undo");
+  redo = () => this.change("redo");
 
   // Take over a text that was typed. It is sent when no key was hit for a while.
   type(draft: string): void {
@@ -114,7 +108,8 @@ export class Session {
   }
 
   // Changes wait for each other, since each is based on the text that the one before wrote.
-  private change(route: string, body: object, edits: Edit[] = []): Promise<Document | null> {
+  private change(route: string, body: object = {}, edits: Edit[] = []): Promise<Document | null> {
+    if (route !== "text") this.flush();
     this.set({ pending: [...this.state.get().pending, edits], refused: null });
     const answer = this.queue.then(async () => {
       try {
