@@ -198,12 +198,10 @@ class Editor:
     def names_in(self, pipeline: Pipeline, name: str) -> list[ast.Name]:
         """Return the uses of a variable in a function. Raise InputError for one that has no certain place."""
         texts = [each for each in ast.walk(pipeline.function) if isinstance(each, ast.JoinedStr)]
-        inside = {id(each): text for text in texts for each in ast.walk(text) if isinstance(each, ast.Name)}
-        found = [each for each in ast.walk(pipeline.function) if isinstance(each, ast.Name) and each.id == name]
-        for each in found:
-            if id(each) in inside:
-                raise in_use(name, inside[id(each)].lineno)
-        return found
+        for text in texts:
+            if any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(text)):
+                raise in_use(name, text.lineno)
+        return [each for each in ast.walk(pipeline.function) if isinstance(each, ast.Name) and each.id == name]
 
     def result(self) -> str:
         """Return the text, without imports, loaded components and pipelines that the edit made superfluous."""

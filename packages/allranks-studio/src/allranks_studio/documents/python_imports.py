@@ -63,8 +63,7 @@ def _extended(source: Source, node: ast.ImportFrom, name: str) -> Patch:
     bracket = _names(source, node)
     if source.text[bracket.start - 1] == "(":
         return bracket.added(name, place)
-    texts = [source.text[start:end] for start, end in bracket.items]
-    texts.insert(place, name)
+    texts = [*bracket.texts[:place], name, *bracket.texts[place:]]
     start, _ = source.span(node)
     line = ", ".join(texts)
     if bracket.start - start + len(line) <= source.width:

@@ -125,12 +125,9 @@ def set_distribution(editor: Editor, edit: edits.SetDistribution) -> None:
 
 def _library_name(editor: Editor, call: ast.Call) -> str:
     """Return the name in the library of the component that a call makes a node of; "" if it is of none."""
-    for node in editor.source.tree.body:
-        if isinstance(node, ast.ImportFrom) and node.module == python_imports.LIBRARY:
-            for alias in node.names:
-                if (alias.asname or alias.name) == root_of(call.func):
-                    return alias.name
-    return ""
+    imports = [each for each in editor.source.tree.body if isinstance(each, ast.ImportFrom)]
+    aliases = [alias for each in imports if each.module == python_imports.LIBRARY for alias in each.names]
+    return {alias.asname or alias.name: alias.name for alias in aliases}.get(root_of(call.func), "")
 
 
 def _variant(name: str, distribution: str) -> str:

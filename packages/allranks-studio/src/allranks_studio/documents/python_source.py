@@ -147,6 +147,10 @@ class Bracket:
     items: Sequence[Span]
     hangs: bool = True
 
+    @property
+    def texts(self) -> list[str]:
+        return [self.source.text[start:end] for start, end in self.items]
+
     def added(self, item: str, index: int | None = None) -> Patch:
         """Return the patch that inserts an item, by default as the last one."""
         index = len(self.items) if index is None else index
@@ -157,8 +161,7 @@ class Bracket:
             if "#" in text[self.start : self.end] and "\n" in text[self.start : self.end]:
                 place = self.items[index][0] if index < len(self.items) else self.items[-1][1]
                 return Patch(place, place, f"{item}, " if index < len(self.items) else f", {item}")
-            texts = [text[start:end] for start, end in self.items]
-            return Patch(self.start, self.end, self.laid_out([*texts[:index], item, *texts[index:]]))
+            return Patch(self.start, self.end, self.laid_out([*self.texts[:index], item, *self.texts[index:]]))
         indent = text[self._line_start(self.items[0][0]) : self.items[0][0]]
         if index < len(self.items):
             place = self._line_start(self.items[index][0])
@@ -181,8 +184,7 @@ class Bracket:
                 return Patch(self._line_start(start), following, "")
         inside = text[self.start : self.end]
         if "\n" in inside and "#" not in inside:
-            texts = [text[first:last] for place, (first, last) in enumerate(self.items) if place != index]
-            return Patch(self.start, self.end, self.laid_out(texts))
+            return Patch(self.start, self.end, self.laid_out([*self.texts[:index], *self.texts[index + 1 :]]))
         if index + 1 < len(self.items):
             return Patch(start, self.items[index + 1][0], "")
         return Patch(self.items[index - 1][1], end, "")

@@ -57,8 +57,6 @@ class Reader:
         folder: in which the file's code runs, and paths of messages begin; by default that of the file
         """
         answer = self._request(path, text, folder or path.parent, "")
-        if "findings" not in answer:
-            return Reading(None, [_unread(path.name, answer, self._seconds)])
         graph = answer["graph"]
         values = {name: answer.get(name, "") for name in ("name", "display_name", "description", "compute")}
         return Reading(graph_from(graph) if graph is not None else None, answer["findings"], **values)
@@ -70,10 +68,8 @@ class Reader:
         """
         answer = self._request(path, text, folder, form)
         if "text" not in answer:
-            found = answer.get("findings") or [_unread(path.name, answer, self._seconds)]
-            raise InputError.of(
-                Problem(*(each[key] for key in ("where", "found", "expected", "fix"))) for each in found
-            )
+            keys = ("where", "found", "expected", "fix")
+            raise InputError.of(Problem(*(each[key] for key in keys)) for each in answer["findings"])
         return str(answer["text"])
 
     def _request(self, path: Path, text: bytes, folder: Path, form: str) -> dict[str, Any]:
@@ -81,12 +77,14 @@ class Reader:
         line = json.dumps({**request, "seconds": self._seconds}).encode() + b"\n"
         with self._lock:
             try:
-                return self._ask(line)
+                answer = self._ask(line)
             except OSError:  # the process ended between two requests
                 self._stop()
                 if self._closed:
                     raise
-                return self._ask(line)
+                answer = self._ask(line)
+        is_read = "findings" in answer
+        return answer if is_read else {"graph": None, "findings": [_unread(path.name, answer, self._seconds)]}
 
     def close(self) -> None:
         """End the process, and with it a reading of another thread, which raises OSError."""
