@@ -73,6 +73,7 @@ class _Edits:
             case edits.RenameNode(name, new):
                 return self.rename(name, new)
             case edits.DuplicateNode(name, new):
+                self.job(name)
                 return self.text.copy(self.text.root, ("jobs", name), new, self.unbind_outputs(name))
             case edits.SetInput(name, port, value):
                 return self.set_input(name, port, value)
