@@ -1,22 +1,25 @@
 """Windows of logs, and a search over the logs of all ranks. A log may be larger than memory."""
 
+import contextlib
 import io
 import os
 import time
-from collections.abc import Iterator
-from typing import Any, BinaryIO
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, BinaryIO, TypeAlias
 
 from allranks.contract.report import truncated
 from allranks.errors import InputError, Problem
 from allranks.history import log_reader, secret_values, stored
 from allranks.history.log_redaction import open_log, redacted
 from allranks.history.nested import records_at
-from allranks.history.records import RankRecord
+from allranks.history.records import RankRecord, StepRecord
 from allranks.secrets import same_length
 from allranks.text import plain
 from allranks_studio.server.answers import Call
 from allranks_studio.server.folders import Folder
 
+_Chosen: TypeAlias = Sequence[tuple[StepRecord, Sequence[RankRecord]]]
 LARGEST = 1 << 20
 """Maximum bytes of a window."""
 _CONTEXT = 16 * 1024
@@ -87,22 +90,21 @@ def search(call: Call) -> dict[str, Any]:
     record = stored.run(folder.workspace, call.text("run"), curves=False)
     if not 0 < len(query) <= 200:
         raise InputError(Problem("parameter query", f"{len(query)} characters", "1 to 200"))
-    known, until = secret_values.known(record), time.monotonic() + _PATIENCE
-    hits: list[dict[str, Any]] = []
-    for step, ranks in log_reader.chosen(record, call.text("step", "") or None, None):
-        for rank in ranks:
-            try:
-                with _opened(rank, folder) as file:
-                    for offset, line in _lines_with(file, query.encode(), until):
-                        text = _text(b"".join(redacted([line], known)).rstrip(b"\r\n"))
-                        hits.append({"step": step.name, "rank": rank.rank, "offset": offset, "text": text})
-                        if len(hits) >= MOST_HITS:
-                            return {"hits": hits, "complete": False}
-            except (OSError, InputError):
-                continue  # a rank that has not started has no log
-            if time.monotonic() > until:
-                return {"hits": hits, "complete": False}
-    return {"hits": hits, "complete": True}
+    chosen, until = log_reader.chosen(record, call.text("step", "") or None, None), time.monotonic() + _PATIENCE
+    found = _hits(folder, chosen, query.encode(), secret_values.known(record), until)
+    hits = list(islice(found, MOST_HITS))
+    return {"hits": hits, "complete": len(hits) < MOST_HITS and time.monotonic() < until}
+
+
+def _hits(
+    folder: Folder, chosen: _Chosen, query: bytes, known: frozenset[str], until: float
+) -> Iterator[dict[str, Any]]:
+    for step, rank in ((step, rank) for step, ranks in chosen for rank in ranks):
+        # A rank that has not started has no log.
+        with contextlib.suppress(OSError, InputError), _opened(rank, folder) as file:
+            for offset, line in _lines_with(file, query, until):
+                text = _text(b"".join(redacted([line], known)).rstrip(b"\r\n"))
+                yield {"step": step.name, "rank": rank.rank, "offset": offset, "text": text}
 
 
 def _lines_with(file: io.FileIO, query: bytes, until: float) -> Iterator[tuple[int, bytes]]:
