@@ -25,8 +25,7 @@ export const BoxView = memo(({ data: { box }, selected }: NodeProps<BoxNode>) =>
   const { node } = box;
   const ports = (list: (InputPort | Port)[], side: PortProperties["side"]) =>
     list.map((port) => <PortHandle key={port.name} box={box} port={port} side={side} isReachable={selected} />);
-  const { run } = useEditor();
-  const status = run?.states.get(node.path)?.status ?? "";
+  const status = useEditor().run?.states.get(node.path)?.status ?? "";
   return (
     <div className={`box ${node.kind} ${status} ${node.lock ? "locked" : ""} ${box.open ? "open" : ""}`}>
       <Head box={box} />
