@@ -14,8 +14,9 @@ from urllib.parse import urlencode
 from starlette.applications import Starlette
 
 from allranks_studio.server.access import Session
-from allranks_studio.server.app import Studio, make_app, make_server
+from allranks_studio.server.app import make_app, make_server
 from allranks_studio.server.folders import folders_of
+from allranks_studio.server.studio import Studio
 from bounded import BOUND, join, until
 
 

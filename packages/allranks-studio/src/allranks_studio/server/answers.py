@@ -3,11 +3,10 @@
 import errno
 import json
 import logging
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -18,9 +17,7 @@ from starlette.routing import Route
 from allranks.errors import InputError, Problem
 from allranks.secrets import redact
 from allranks_studio.server.folders import Folder
-
-if TYPE_CHECKING:
-    from allranks_studio.server.app import Studio
+from allranks_studio.server.studio import Studio
 
 LARGEST_BODY = 4 << 20
 """Maximum bytes of the body of a request."""
@@ -49,7 +46,7 @@ class Refusal(Exception):
 class Call:
     """The parameters of a request: of its address, or of its body."""
 
-    studio: "Studio"
+    studio: Studio
     values: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -100,7 +97,7 @@ def route(path: str, function: str, *, changes: bool = False) -> Route:
     changes:  whether the route answers POST instead of GET
     """
 
-    def call(studio: "Studio", values: Mapping[str, Any]) -> Response:
+    def call(studio: Studio, values: Mapping[str, Any]) -> Response:
         module, _, name = function.rpartition(".")
         value = getattr(import_module(f"{__package__}.{module}"), name)(Call(studio, values))
         return value if isinstance(value, Response) else data(value)
@@ -136,11 +133,6 @@ def data(value: Any, status: int = 200) -> Response:
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # A path that is not UTF-8 has surrogates.
     return Response(text.encode("utf-8", "replace"), status, media_type="application/json")
-
-
-def finite(value: float | None) -> float | None:
-    """Return a number that JSON has, or None."""
-    return value if value is not None and math.isfinite(value) else None
 
 
 def answer_of(error: Exception) -> Response:

@@ -1,12 +1,10 @@
 """The server: its routes, and its start on a free port of this machine."""
 
-import contextlib
 import secrets
 import socket
-import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -19,13 +17,9 @@ from starlette.routing import Route
 
 from allranks.errors import InputError, Problem
 from allranks_studio.server.access import Access, Session, policy
-from allranks_studio.server.answers import answer_of, route
-from allranks_studio.server.events import Event, Events
+from allranks_studio.server.answers import answer_of, data, route
 from allranks_studio.server.folders import Folder
-from allranks_studio.server.store_watch import StoreWatch
-
-if TYPE_CHECKING:
-    from allranks_studio.server.documents import OpenDocuments
+from allranks_studio.server.studio import Studio
 
 STATIC = Path(__file__).resolve().parents[1] / "static"
 """What npm builds."""
@@ -35,40 +29,12 @@ npm ci
 npm run build</pre>"""
 
 
-class Studio:
-    """What the routes share."""
-
-    def __init__(self, folders: Mapping[str, Folder]) -> None:
-        self.folders = folders
-        self.events = Events(lambda: [self._look, *(StoreWatch(folder).look for folder in folders.values())])
-        self._documents: OpenDocuments | None = None
-        self._lock = threading.Lock()
-
-    @property
-    def documents(self) -> "OpenDocuments":
-        """The open documents."""
-        from allranks_studio.server.documents import OpenDocuments  # takes 0.3 s to import, which runs do not need
-
-        with self._lock:
-            self._documents = self._documents or OpenDocuments()
-            return self._documents
-
-    def _look(self) -> list[Event]:
-        return self._documents.look() if self._documents else []
-
-    @contextlib.asynccontextmanager
-    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        yield
-        if self._documents:
-            self._documents.close()
-
-
 def make_app(folders: Mapping[str, Folder], session: Session) -> Starlette:
     """Return the application."""
     studio = Studio(folders)
     app = Starlette(
         routes=[
-            route("/api/state", "folders.state"),
+            Route("/api/state", _state),
             route("/api/runs", "runs.runs"),
             route("/api/sparklines", "runs.sparklines"),
             route("/api/runs/{run}", "run.run"),
@@ -136,6 +102,10 @@ def make_server(app: Starlette) -> uvicorn.Server:
         timeout_graceful_shutdown=1,
     )
     return uvicorn.Server(config)
+
+
+async def _state(request: Request) -> Response:
+    return data(request.app.state.studio.state())
 
 
 async def _index(request: Request) -> Response:

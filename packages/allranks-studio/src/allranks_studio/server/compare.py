@@ -11,7 +11,8 @@ from allranks.errors import InputError
 from allranks.history import stored
 from allranks.history.records import RunRecord
 from allranks.secrets import redact
-from allranks_studio.server.answers import Call, finite
+from allranks_studio.server.answers import Call
+from allranks_studio.server.events import finite
 from allranks_studio.server.runs import columns
 
 MOST = 20

@@ -7,7 +7,8 @@ from typing import Any
 from allranks.history import curves as history
 from allranks.history import stored
 from allranks.history.usage import Sample
-from allranks_studio.server.answers import Call, finite
+from allranks_studio.server.answers import Call
+from allranks_studio.server.events import finite
 
 MOST_RUNS = 100
 _BUDGET = 150_000

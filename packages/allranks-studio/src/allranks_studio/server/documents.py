@@ -1,8 +1,5 @@
 """The pipelines that are edited: their files are opened once, whatever number of pages shows them."""
 
-import contextlib
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +7,10 @@ from allranks.catalog import shipped_folder
 from allranks.errors import InputError, Problem
 from allranks_studio.documents.codec import edits_from
 from allranks_studio.documents.document import Conflict, Document, Refused
-from allranks_studio.documents.reading import Reader
 from allranks_studio.server import positions
 from allranks_studio.server.answers import Call, Refusal
-from allranks_studio.server.events import Event
 from allranks_studio.server.folders import Folder
 
-MOST = 50
-"""Maximum documents that are open. The one that was used least recently is closed; its file has all edits."""
 _EMPTY = '''"""A new pipeline."""
 
 from azure.ai.ml.dsl import pipeline
@@ -27,52 +20,6 @@ from azure.ai.ml.dsl import pipeline
 def {name}():
     return {{}}
 '''
-
-
-class OpenDocuments:
-    """The open documents, by folder and path. Threads take turns, as they do for the reader."""
-
-    def __init__(self) -> None:
-        self.reader = Reader()
-        self._lock = threading.RLock()
-        self._documents: dict[tuple[str, str], Document] = {}
-        self._digests: dict[tuple[str, str], str] = {}
-
-    def prepare(self) -> None:
-        """Let the reader start, which takes seconds, before a document is opened."""
-        threading.Thread(target=self.reader.start, daemon=True).start()
-
-    @contextlib.contextmanager
-    def use(self, folder: Folder, path: str) -> Iterator[Document]:
-        """Yield a document that no other thread uses meanwhile. Raise InputError or OSError if it cannot be opened."""
-        folder.file(path)
-        place = folder.id, path
-        with self._lock:
-            found = self._documents.pop(place, None) or Document.open(folder.path, path, self.reader)
-            self._documents[place] = found
-            while len(self._documents) > MOST:
-                del self._documents[next(iter(self._documents))]
-            yield found
-
-    def look(self) -> list[Event]:
-        """Return the documents that have changed since the last look, by edits or by other programs."""
-        found: list[Event] = []
-        if not self._lock.acquire(blocking=False):
-            return found  # the next look sees the change that is being made
-        try:
-            for (folder, path), document in self._documents.items():
-                with contextlib.suppress(OSError, InputError):  # the next request reports a removed file
-                    document.refresh()
-                digest = document.digest
-                if self._digests.setdefault((folder, path), digest) != digest:
-                    self._digests[folder, path] = digest
-                    found.append({"kind": "document", "folder": folder, "path": path, "digest": digest})
-            return found
-        finally:
-            self._lock.release()
-
-    def close(self) -> None:
-        self.reader.close()
 
 
 def _state(folder: Folder, document: Document) -> dict[str, Any]:

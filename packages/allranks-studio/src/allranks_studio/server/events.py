@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import math
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -23,6 +24,11 @@ Event = Mapping[str, Any]
 """One of api.ts's Event, as plain data."""
 Look = Callable[[], Sequence[Event]]
 """Returns what has changed since the last call, on a thread of its own."""
+
+
+def finite(value: float | None) -> float | None:
+    """Return a number that JSON has, or None."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 class Events:

@@ -4,15 +4,10 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from allranks.errors import InputError, Problem
 from allranks.history.store import Store
-from allranks.version import __version__
 from allranks.workspace import Workspace
-
-if TYPE_CHECKING:
-    from allranks_studio.server.answers import Call
 
 
 @dataclass(frozen=True)
@@ -63,10 +58,3 @@ def folders_of(paths: Iterable[Path]) -> dict[str, Folder]:
         name = next(each for each in (name, *(f"{name}-{n}" for n in range(2, len(found) + 3))) if each not in found)
         found[name] = Folder(name, path, Workspace.at(project=path))
     return found
-
-
-def state(call: "Call") -> dict[str, Any]:
-    """Answer GET /api/state."""
-    folders = call.studio.folders.values()
-    listed = [{"id": each.id, "path": str(each.path), "read_only": each.read_only} for each in folders]
-    return {"version": __version__, "folders": listed}

@@ -18,7 +18,8 @@ from allranks.catalog.find import FOLDER, ComponentInfo, find_specs
 from allranks.errors import InputError
 from allranks.sdk import bounded_yaml
 from allranks_studio.documents.components import registered_names
-from allranks_studio.server.answers import Call, finite
+from allranks_studio.server.answers import Call
+from allranks_studio.server.events import finite
 
 _LEFT_OUT = {"components", "environments", "node_modules", "build", "dist", "site-packages"}
 _DEEPEST = 4

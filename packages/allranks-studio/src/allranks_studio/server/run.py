@@ -13,7 +13,8 @@ from allranks.history.nested import walk
 from allranks.history.page.graphs import branches
 from allranks.history.page.items import Item, items_of
 from allranks.history.records import RankRecord, RunRecord, Verdict, earlier_attempts, pauses
-from allranks_studio.server.answers import Call, finite
+from allranks_studio.server.answers import Call
+from allranks_studio.server.events import finite
 from allranks_studio.server.folders import Folder
 from allranks_studio.server.positions import STEP, Positions, laid_out
 from allranks_studio.server.store_watch import log_size

@@ -10,7 +10,8 @@ from allranks.history.curves import buckets, headline
 from allranks.history.formatting import elapsed
 from allranks.history.records import Point, RunRecord, StepRecord
 from allranks.history.store import Store
-from allranks_studio.server.answers import Call, finite
+from allranks_studio.server.answers import Call
+from allranks_studio.server.events import finite
 
 MOST_SPARKLINES = 200
 _SPARKLINE = 24

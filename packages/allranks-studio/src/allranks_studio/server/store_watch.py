@@ -13,8 +13,7 @@ from allranks.errors import InputError
 from allranks.history import curves, locks
 from allranks.history.records import Status
 from allranks.history.store import Store
-from allranks_studio.server.answers import finite
-from allranks_studio.server.events import Event
+from allranks_studio.server.events import Event, finite
 from allranks_studio.server.folders import Folder
 
 _SHARE = 30
