@@ -1,4 +1,4 @@
-"""The pipelines that are edited: their files are opened once, whatever number of pages shows them."""
+"""The routes of documents: open a pipeline's file, change it, create one, export it."""
 
 from pathlib import Path
 from typing import Any
@@ -53,8 +53,7 @@ def change(call: Call) -> dict[str, Any]:
                 case _:
                     raise Refusal(404, "there is no such change")
         except Conflict as error:
-            message = str(error) or "the file was changed meanwhile"
-            raise Refusal(409, message, document=_state(call.folder, found)) from None
+            raise Refusal(409, str(error), document=_state(call.folder, found)) from None
         except Refused as error:
             raise Refusal(422, str(error), problems=error.problems, difference=error.difference) from None
         return _state(call.folder, found)
