@@ -7,13 +7,13 @@ from allranks.catalog import shipped_specs
 from allranks.errors import InputError, Problem
 from allranks.sdk import bounded_yaml
 from allranks_studio.documents import edits, python_imports
+from allranks_studio.documents.canvas import WITH_PROCESSES
 from allranks_studio.documents.patches import Patch
 from allranks_studio.documents.python_editor import Editor
 from allranks_studio.documents.python_outline import decorator_of, is_layout, root_of, set_by
 from allranks_studio.documents.rewiring import node_at
 
 _INSTANCES, _PROCESSES = "instance_count", "process_count_per_instance"
-_WITH_PROCESSES = ("pytorch", "mpi")
 _CLASSES = {
     "pytorch": "PyTorchDistribution",
     "mpi": "MpiDistribution",
@@ -34,7 +34,7 @@ def set_layout(editor: Editor, edit: edits.SetLayout) -> None:
     before = node_at(editor.graph, edit.node).layout
     around = edit.node.rpartition(".")[0]
     codes = {_INSTANCES: editor.code(edit.instances, "integer", around)}
-    if before is not None and before.distribution in _WITH_PROCESSES:
+    if before is not None and before.distribution in WITH_PROCESSES:
         codes[_PROCESSES] = editor.code(edit.processes, "integer", around)
     if made.layouts:
         for place, (name, code) in enumerate(codes.items(), 1):
@@ -119,7 +119,7 @@ def set_distribution(editor: Editor, edit: edits.SetDistribution) -> None:
         kind = editor.imported("azure.ai.ml", _CLASSES[edit.distribution])
         _assign(editor, edit.node, "distribution", f"{kind}({given})")
     _, made = editor.made(edit.node)
-    if made.layouts and edit.distribution not in _WITH_PROCESSES:
+    if made.layouts and edit.distribution not in WITH_PROCESSES:
         editor.argument(made.layouts[0], _PROCESSES, "", 2)
 
 
