@@ -88,7 +88,7 @@ ATTRIBUTES = {
     "Code": "_id _path",
     "Command": "_resources _swept",
     "CommandComponent": "_func _get_all_additional_includes_configs _inputs _is_anonymous _outputs _source_path"
-    " _to_dict _validate",
+    " _to_dict _validate _yaml_str",
     "CommandJob": "_to_component",
     "ComponentCodeMixin": "_build_code _get_base_path_for_code _get_origin_code_in_str",
     "IgnoreFile": "_get_ignore_list",
@@ -96,6 +96,7 @@ ATTRIBUTES = {
     "JobOperations": "_api_base_url _get_job _operation_scope _requests_pipeline _resolve_arm_id_for_command_job"
     " _resolve_arm_id_for_sweep_job _resolve_azureml_id _runs_operations",
     "JobSchedule": "_is_enabled",
+    "LocalsOfFunction": "_call",
     "NodeOutput": "_binding_output _data _meta _mode _owner _port_name _type",
     "PipelineJob": "_validate_compute_is_set _validate_init_finalize_job",
     "SchemaValidatableMixin": "_default_context _schema_for_validation",
@@ -157,6 +158,11 @@ PARAMETERS = {
     internals.UPLOAD: (
         lambda: internals.artifacts,
         ["operation_scope", "datastore_operation", "path", "artifact_type", "datastore_name"],
+    ),
+    internals.CALL_FUNCTION: (lambda: internals.LocalsOfFunction, ["self", "func", "_all_kwargs"]),
+    "to_component_func": (
+        lambda: import_module("azure.ai.ml.dsl._component_func"),
+        ["entity", "component_creation_func"],
     ),
     internals.BUILD_CODE: (lambda: internals.ComponentCodeMixin, ["self"]),
     "add_node": (lambda: internals.PipelineComponentBuilder, ["self", "node"]),

@@ -59,6 +59,8 @@ PARTS = {
     "NodeOutput": f"{_SDK}.entities._job.pipeline._io:NodeOutput",
     "builders": f"{_SDK}.dsl._pipeline_component_builder:_definition_builder_stack",
     "PipelineComponentBuilder": f"{_SDK}.dsl._pipeline_component_builder:PipelineComponentBuilder",
+    "LocalsOfFunction": f"{_SDK}._utils._func_utils:PersistentLocalsFunctionProfilerBuilder",
+    "component_functions": f"{_SDK}.entities._job.pipeline._load_component",
     "pipeline_expressions": f"{_SDK}.entities._job.pipeline._pipeline_expression",
     "schema_fields": f"{_SDK}._schema.core.fields",
     "load_schedule": f"{_SDK}.entities._load_functions:load_schedule",
@@ -97,6 +99,9 @@ UPLOAD = "_upload_to_datastore"
 DESERIALIZE = "_deserialize"
 """The method of a schema's field that reads a value."""
 
+CALL_FUNCTION = "_call"
+"""The method of `LocalsOfFunction` that calls a pipeline function, and returns its result and its variables."""
+
 RESOLVE_COMMAND, RESOLVE_SWEEP = "_resolve_arm_id_for_command_job", "_resolve_arm_id_for_sweep_job"
 """The methods of JobOperations that replace the local parts of a job by ids."""
 
@@ -104,6 +109,11 @@ RESOLVE_COMMAND, RESOLVE_SWEEP = "_resolve_arm_id_for_command_job", "_resolve_ar
 def __getattr__(name: str) -> Any:
     if name not in PARTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _part(name)
+
+
+@cache
+def _part(name: str) -> Any:
     module, _, attribute = PARTS[name].partition(":")
     found = import_module(module)
     return getattr(found, attribute) if attribute else found
@@ -276,6 +286,8 @@ def is_mldesigner_component(value: Any) -> bool:
 
 component_function = attrgetter("_func")
 """The function that creates nodes of a component. Calling the component would create the function each time."""
+yaml_text, set_yaml_text = attrgetter("_yaml_str"), _setter("_yaml_str")
+"""The YAML of a component for the docstring of its function; None if it is not known."""
 code_text = methodcaller("_get_origin_code_in_str")
 """The code of a component as written in its file."""
 code_base = methodcaller("_get_base_path_for_code")

@@ -17,6 +17,7 @@ from allranks.errors import InputError, Level, Location, Problem, raise_any
 from allranks.sdk import internals, notebook, user_code
 from allranks.sdk.notebook import SkippedStatements
 from allranks.sdk.offline_client import Find, Workspace, client_class, replaced_clients
+from allranks.sdk.quick_functions import quick_functions
 from allranks.sdk.session import entry
 
 NOTEBOOK = ".ipynb"
@@ -51,6 +52,7 @@ class PythonFile:
         """
         with contextlib.ExitStack() as stack:
             stack.enter_context(replaced_clients(client_class(self.workspace)))
+            stack.enter_context(quick_functions())
             stack.enter_context(self.nodes.recorded())
             if self.path.suffix == NOTEBOOK:
                 stack.enter_context(as_jupyter(self.path, self.module))
