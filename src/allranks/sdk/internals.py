@@ -109,11 +109,6 @@ RESOLVE_COMMAND, RESOLVE_SWEEP = "_resolve_arm_id_for_command_job", "_resolve_ar
 def __getattr__(name: str) -> Any:
     if name not in PARTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _part(name)
-
-
-@cache
-def _part(name: str) -> Any:
     module, _, attribute = PARTS[name].partition(":")
     found = import_module(module)
     return getattr(found, attribute) if attribute else found
