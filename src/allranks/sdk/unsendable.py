@@ -36,11 +36,11 @@ def problems(node: Any, place: StepPlace) -> Iterator[Problem]:
         if isinstance(value, _WRONG_TYPES.get(key, ())):
             expected = "a text" if key == "environment" else "a mapping"
             yield Problem(place.key(key), _type(value), expected)
-        elif internals.is_binding(value) and key in _SECTIONS:
+        elif key in _SECTIONS and internals.is_binding(value):
             yield finding("bound-section", place.key(key), f"{_text(value)}, in place of keys and values", "a mapping")
-        elif internals.is_binding(value) and key in _NEVER_BOUND:
+        elif key in _NEVER_BOUND and internals.is_binding(value):
             yield _refused(place.key(key), value)
-        elif internals.is_binding(value) and key in _BOUND_AS_TEXT and not isinstance(value, str):
+        elif key in _BOUND_AS_TEXT and internals.is_binding(value) and not isinstance(value, str):
             found = "a binding as an object, which azure-ai-ml cannot send"
             yield Problem(place.key(key), found, "a value", f'write it as a text: "{_text(value)}"')
         else:
@@ -82,7 +82,9 @@ def _section_problems(key: str, value: Any, place: StepPlace) -> Iterator[Proble
     """Yield a problem for each expression in a setting, or a group of settings, that is not a binding to one input."""
     parts = value if isinstance(value, dict) else getattr(value, "__dict__", {}) if key in _SECTIONS else {}
     for where, each in ((key, value), *((f"{key}.{str(name).lstrip('_')}", each) for name, each in parts.items())):
-        if where == "queue_settings.job_tier" and internals.is_binding(each):
+        if not internals.is_binding(each):
+            continue
+        if where == "queue_settings.job_tier":
             yield _refused(place.key(where), each)
         elif isinstance(each, internals.PipelineExpression):
             try:
