@@ -13,8 +13,8 @@ from allranks_studio.documents import canvas, edits
 WEB = Path(__file__).parents[1] / "web"
 INTERFACE = re.compile(r"^export interface (\w+)(?: extends (\w+))? \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 FIELD = re.compile(r"^  (\w+): ", re.MULTILINE)
-VARIANT = re.compile(r'^  \| \{ (kind|op): "(\w+)"; ?(.*) \}', re.MULTILINE)
-MEMBER = re.compile(r"(?:^|; )(\w+): ")
+VARIANT = re.compile(r'^  \| \{\s*(kind|op): "(\w+)";?(.*?)\s\}', re.MULTILINE | re.DOTALL)
+MEMBER = re.compile(r"(?:^|;|\n)\s*(\w+): ")
 
 
 def interfaces(text: str) -> dict[str, list[str]]:
@@ -27,7 +27,7 @@ def interfaces(text: str) -> dict[str, list[str]]:
 
 def variants(text: str, union: str) -> dict[str, list[str]]:
     """Return the fields of each member of a union by its tag."""
-    (members,) = re.findall(rf"^export type {union} =\n((?:  \| .*\n)+)", text, re.MULTILINE)
+    (members,) = re.findall(rf"^export type {union} =\n((?: +.*\n)+)", text, re.MULTILINE)
     return {tag: MEMBER.findall(rest) for _, tag, rest in VARIANT.findall(members)}
 
 

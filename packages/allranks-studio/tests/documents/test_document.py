@@ -310,8 +310,12 @@ def test_steps_of_a_nested_pipeline_in_yaml_are_edited_in_its_file(tmp_path: Pat
     (tmp_path / "inner.yml").write_text(text)
     document = Document.open(tmp_path, "inner.yml", reader)
     source = edits.SetInput("prepare", "source", FromInput("source"))
-    document.edit(document.digest, [edits.AddInput("", "source", "string", "digits"), source])
-    inputs = "inputs:\n  source:\n    type: string\n    default: digits\n"
+    document.edit(
+        document.digest, [edits.AddInput("", "source", "string", "digits", enum=("digits", "moons, 2")), source]
+    )
+    inputs = 'inputs:\n  source:\n    type: string\n    default: digits\n    enum: [digits, "moons, 2"]\n'
+    assert document.graph is not None
+    assert document.graph.inputs[0].enum == ("digits", "moons, 2")
     assert document.state()["text"] == text.replace("jobs:", f"{inputs}jobs:") + (
         "    inputs:\n      source: ${{parent.inputs.source}}\n"
     )

@@ -299,8 +299,10 @@ def test_input_is_added_before_those_with_defaults() -> None:
     before = HEAD + TWO
     after = edited(before, edits.AddInput("", "images", "uri_folder"))
     assert 'def digits(\n    images: Input(type="uri_folder"),\n    epochs: Input(type="integer") = 3,\n' in after
-    after = edited(before, edits.AddInput("", "name", "string", "a"))
-    assert after.count('    seed: Input(type="integer") = 0,\n    name: Input(type="string") = "a",\n):') == 1
+    after = edited(before, edits.AddInput("", "name", "string", "a", enum=("a", "b")))
+    assert '    seed: Input(type="integer") = 0,\n    name: Input(type="string", enum=["a", "b"]) = "a",\n):' in after
+    after = edited(before, edits.AddInput("", "rate", "number", 0.5, 0, 1))
+    assert 'rate: Input(type="number", min=0, max=1) = 0.5,\n):' in after
 
 
 def test_input_is_deleted_with_its_uses() -> None:

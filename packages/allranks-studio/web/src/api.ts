@@ -141,7 +141,16 @@ export type Edit =
   | { op: "set_layout"; node: string; instances: Value; processes: Value }
   | { op: "set_distribution"; node: string; distribution: string }
   | { op: "set_compute"; node: string; compute: string } // node "": the pipeline's default
-  | { op: "add_input"; graph: string; name: string; type: string; default: Plain }
+  | {
+      op: "add_input";
+      graph: string;
+      name: string;
+      type: string;
+      default: Plain;
+      minimum: number | null;
+      maximum: number | null;
+      enum: string[];
+    }
   | { op: "delete_input"; graph: string; name: string }
   | { op: "add_output"; graph: string; name: string; node: string; port: string }
   | { op: "delete_output"; graph: string; name: string }

@@ -111,10 +111,15 @@ class SetCompute:
 
 @dataclass(frozen=True)
 class AddInput:
+    """minimum, maximum, enum: as those of the input of a component that it is made for"""
+
     graph: str
     name: str
     type: str
     default: str | int | float | bool | None = None
+    minimum: int | float | None = None
+    maximum: int | float | None = None
+    enum: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -273,7 +273,9 @@ def _with_input(graph: Graph, edit: edits.AddInput) -> Graph:
     types = (*sorted(ports.PRIMITIVES), *sorted(DATA))
     if edit.type not in types:
         raise refused(where, f"there is no type {edit.type}", f"one of {', '.join(types)}")
-    port = InputPort(edit.name, edit.type, default=edit.default)
+    port = InputPort(
+        edit.name, edit.type, default=edit.default, minimum=edit.minimum, maximum=edit.maximum, enum=edit.enum
+    )
     if edit.default is not None:
         _refuse_literal(port, edit.default, where)
     return with_graph(graph, edit.graph, replace(inner, inputs=(*inner.inputs, port)))

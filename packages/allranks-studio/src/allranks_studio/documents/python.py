@@ -158,8 +158,13 @@ def _set_input(editor: Editor, edit: edits.SetInput | edits.ResetInput) -> None:
 
 def _add_input(editor: Editor, edit: edits.AddInput) -> None:
     editor.refuse_taken(edit.name)
-    annotation = f"{editor.imported('azure.ai.ml', 'Input')}(type={editor.source.literal(edit.type)})"
-    default = f" = {editor.source.literal(edit.default)}" if edit.default is not None else ""
+    literal = editor.source.literal
+    bounds = {"min": edit.minimum, "max": edit.maximum}
+    settings = [f"type={literal(edit.type)}"]
+    settings += [f"{key}={literal(bound)}" for key, bound in bounds.items() if bound is not None]
+    settings += [f"enum=[{', '.join(map(literal, edit.enum))}]"] if edit.enum else []
+    annotation = f"{editor.imported('azure.ai.ml', 'Input')}({', '.join(settings)})"
+    default = f" = {literal(edit.default)}" if edit.default is not None else ""
     pipeline = editor.pipeline(edit.graph)
     parameters = pipeline.parameters.values()
     # A parameter without a default comes before those with one.

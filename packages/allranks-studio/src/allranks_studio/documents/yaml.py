@@ -204,7 +204,9 @@ class _Edits:
     def add_input(self, edit: edits.AddInput) -> list[Patch]:
         content: Content = edit.default
         if "component" in str(getattr(self.text.value(self.text.root, "$schema"), "value", "")).lower():
-            content = {"type": edit.type} if edit.default is None else {"type": edit.type, "default": edit.default}
+            declared = {"type": edit.type, "default": edit.default, "min": edit.minimum, "max": edit.maximum}
+            content = {key: value for key, value in declared.items() if value is not None}
+            content |= {"enum": list(edit.enum)} if edit.enum else {}
         elif edit.default is None:
             found = "an input of a pipeline in YAML needs a value"
             raise refused(f"input {edit.name}", found, article(edit.type), "give it a default")

@@ -13,8 +13,8 @@ from allranks.sdk import bounded_yaml
 from allranks_studio.documents.patches import Patch, applied
 from allranks_studio.documents.rewiring import refused
 
-Content: TypeAlias = str | int | float | bool | Mapping[str, "Content"] | None
-"""What is written: a value, or keys and values."""
+Content: TypeAlias = str | int | float | bool | Sequence[str] | Mapping[str, "Content"] | None
+"""What is written: a value, a list of texts, or keys and values."""
 
 Item: TypeAlias = tuple[yaml.Node, yaml.Node]
 """A key and its value."""
@@ -147,8 +147,12 @@ class YamlText:
         """Return the scalars of a node, each once."""
         return {id(each): each for each in _nodes(node) if isinstance(each, yaml.ScalarNode)}.values()
 
-    def scalar(self, value: str | float | bool | None, *, is_flow: bool = False, old: yaml.Node | None = None) -> str:
+    def scalar(
+        self, value: str | float | bool | Sequence[str] | None, *, is_flow: bool = False, old: yaml.Node | None = None
+    ) -> str:
         """Return a value as it is written. old: the scalar that it replaces, whose quotes it takes over"""
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            return f"[{', '.join(self.scalar(each, is_flow=True) for each in value)}]"
         if not isinstance(value, str):
             return str(yaml.safe_dump(value, default_flow_style=True)).removesuffix("\n...\n").strip()
         quote = old.style if isinstance(old, yaml.ScalarNode) and old.tag.endswith(":str") else None

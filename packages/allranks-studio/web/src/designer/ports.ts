@@ -121,7 +121,9 @@ export function origins(root: Graph | null, node: Node, input: InputPort, set?: 
     }));
   const name = freeName([...graph.nodes, ...graph.inputs], input.name);
   const initial = input.value?.kind === "literal" ? input.value.value : input.default;
-  const add: Edit = { op: "add_input", graph: parentOf(node.path), name, type: input.type, default: initial };
+  const { type, minimum, maximum } = input;
+  const declared = { name, type, default: initial, minimum, maximum, enum: input.enum };
+  const add: Edit = { op: "add_input", graph: parentOf(node.path), ...declared };
   return [...choices, { label: "New pipeline input", note: name, edits: [add, bind({ kind: "input", name })] }];
 }
 
