@@ -16,7 +16,7 @@ from allranks.errors import InputError
 from allranks_studio.documents import edits
 from allranks_studio.documents.canvas import Graph, InputPort, Node, Port
 from allranks_studio.documents.comparison import difference
-from allranks_studio.documents.document import Document, Refused, _with_copies, language_of
+from allranks_studio.documents.document import Document, Refused, language_of
 from allranks_studio.documents.edits import Edit, FromInput, FromOutput, Literal, Value
 from allranks_studio.documents.intended import intended, named
 from allranks_studio.documents.patches import Patch, applied
@@ -147,9 +147,7 @@ class Outlined:
         try:
             edit = named(self.graph, edit, self.outline.taken)
             item = self.items[edit.component] if isinstance(edit, edits.AddNode) else None
-            graph = self.graph
-            for each in _with_copies(graph, edit):
-                graph = intended(graph, each, item)
+            graph = intended(self.graph, edit, item)
             patches = self.language.patches(self.text, edit, self.graph, self.path)
         except InputError:
             return

@@ -50,7 +50,9 @@ def _node_facts(node: Node) -> Iterator[tuple[str, str]]:
     # A stand-in's component is not on this machine: its ports are those that the pipeline sets and reads.
     is_stand_in = node.kind == "stand_in"
     yield from ((f"input {p.name}", _effective(p)) for p in node.inputs if p.value is not None or not is_stand_in)
-    yield from ((f"output {port.name}", "declared") for port in node.outputs if not is_stand_in)
+    # A loop has the outputs of its body.
+    has_own = not is_stand_in and node.kind != "parallel_for"
+    yield from ((f"output {port.name}", "declared") for port in node.outputs if has_own)
 
 
 def _effective(port: InputPort) -> str:

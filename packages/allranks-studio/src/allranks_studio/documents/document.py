@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 
 from allranks.errors import InputError, Problem
 from allranks_studio.documents import edits, file_text
-from allranks_studio.documents.canvas import Graph
+from allranks_studio.documents.canvas import Graph, Node
 from allranks_studio.documents.codec import operation, to_data
 from allranks_studio.documents.comparison import difference
 from allranks_studio.documents.edits import Edit
@@ -20,7 +20,7 @@ from allranks_studio.documents.patches import applied
 from allranks_studio.documents.placing import placed
 from allranks_studio.documents.python import Python
 from allranks_studio.documents.reading import Reader, Reading
-from allranks_studio.documents.rewiring import node_at, with_node
+from allranks_studio.documents.rewiring import node_at
 from allranks_studio.documents.source import Language
 from allranks_studio.documents.yaml import Yaml
 
@@ -137,18 +137,16 @@ class Document:
             raise InputError(Problem(self.path, "it cannot be edited while it has errors", expected, "correct it"))
         data, text, titles, read = self._data, self._text, list[str](), self._reading
         for edit in changes:
-            assert read.graph is not None
-            edit = named(read.graph, edit, read.taken)
-            is_new = isinstance(edit, edits.AddNode)
-            result = read.graph if is_new else _intended(read.graph, edit)  # which refuses what is impossible
-            text = applied(text, self._language.patches(text, edit, read.graph, self._file))
+            before = read.graph
+            assert before is not None
+            edit = named(before, edit, read.taken)
+            intended(before, edit)  # which refuses what is impossible
+            text = applied(text, self._language.patches(text, edit, before, self._file))
             data = file_text.encode(text, data, self._file)
-            before, read = read.graph, self._read(data)
+            read = self._read(data)
             if read.graph is None:
                 raise Refused(read.findings, [])
-            # Only the reader knows the ports of a new component, and the name of a variant.
-            result = _followed(_intended(before, edit, read.graph) if is_new else result, edit, read.graph)
-            lines = difference(result, read.graph)
+            lines = difference(intended(before, edit, _made(edit, read.graph)), read.graph)
             if isinstance(edit, edits.SetCompute) and not edit.node and read.compute != edit.compute:
                 lines = [f"compute of the pipeline: {read.compute or 'none'}, not {edit.compute or 'none'}"]
             if lines:
@@ -256,48 +254,11 @@ def changed_lines(before: str, after: str) -> list[int]:
     return sorted(line for line in lines if line <= max(1, len(theirs)))
 
 
-def _with_copies(graph: Graph, edit: Edit) -> list[Edit]:
-    """Return an edit once for each step whose nested pipeline is the one that the text of the edit is in."""
-    field = next(name for name in ("graph", "node", "nodes") if hasattr(edit, name))
-    value = getattr(edit, field)
-    paths = value if isinstance(value, tuple) else (value,)
-    around = paths[0] if field == "graph" else "".join(paths[:1]).rpartition(".")[0]
-    lines = dict(_lines(graph))
-    if around not in lines:
-        return [edit]
-    others = [other for other in lines if lines[other] == lines[around]]
-    moved = [tuple(f"{other}{path[len(around) :]}" for path in paths) for other in others]
-    changes: list[dict[str, Any]] = [{field: each if field == "nodes" else each[0]} for each in moved]
-    return [replace(edit, **each) for each in changes]
-
-
-def _lines(graph: Graph) -> Iterator[tuple[str, list[tuple[str, int]]]]:
-    """Yield the path of each nested pipeline, with the names and the lines of its nodes."""
-    for node in graph.nodes:
-        if node.graph is not None:
-            yield node.path, [(each.name, each.first) for each in node.graph.nodes]
-            yield from _lines(node.graph)
-
-
-def _intended(graph: Graph, edit: Edit, read: Graph | None = None) -> Graph:
-    """Return what an edit should result in, also in other steps of the same nested pipeline. read: with its new node"""
-    result = graph
-    for each in _with_copies(graph, edit):
-        item = None
-        if isinstance(each, edits.AddNode) and read is not None:
-            item = node_at(read, f"{each.graph}.{each.name}".lstrip("."))
-            item = replace(item, inputs=tuple(replace(port, value=None, line=0, locked="") for port in item.inputs))
-        result = intended(result, each, item)
-    return result
-
-
-def _followed(graph: Graph, edit: Edit, read: Graph) -> Graph:
-    """Return the graph with what follows from an edit: the variant of a component, and a loop's outputs."""
-    if isinstance(edit, edits.SetDistribution):
-        for each in _with_copies(graph, edit):
-            assert isinstance(each, edits.SetDistribution)
-            variant = node_at(read, each.node).component
-            graph = with_node(graph, each.node, replace(node_at(graph, each.node), component=variant))
-    loops = {node.path: node for node in read.nodes if node.kind == "parallel_for"}
-    nodes = (replace(n, outputs=loops[n.path].outputs) if n.path in loops else n for n in graph.nodes)
-    return replace(graph, nodes=tuple(nodes))
+def _made(edit: Edit, read: Graph) -> Node | None:
+    """Return the node whose component only the reader knows: a new one, or a variant for a distribution."""
+    match edit:
+        case edits.AddNode(graph=around, name=name):
+            return node_at(read, f"{around}.{name}".lstrip("."))
+        case edits.SetDistribution(node=path):
+            return node_at(read, path)
+    return None

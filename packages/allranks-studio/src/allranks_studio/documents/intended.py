@@ -2,8 +2,9 @@
 
 import keyword
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, count
 from typing import TypeVar
 
 from allranks.catalog.declared_ports import DATA
@@ -14,7 +15,7 @@ from allranks.plan import literals, ports
 from allranks_studio.documents import edits, rewiring
 from allranks_studio.documents.canvas import WITH_PROCESSES, Graph, InputPort, Node, OutputPort, Port
 from allranks_studio.documents.edits import Edit, Expression, FromInput, FromOutput, Literal, Value
-from allranks_studio.documents.rewiring import graph_at, node_at, refused, rewired, with_graph, with_node
+from allranks_studio.documents.rewiring import graph_at, node_at, parent_of, refused, rewired, with_graph
 from allranks_studio.documents.wrapping import wrapped
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
@@ -26,21 +27,25 @@ def named(graph: Graph, edit: Edit, taken: Collection[str] = ()) -> Edit:
 
     Document applies this before both `intended` and the patches, so that they use the same name.
     """
-    match edit:
-        case edits.AddNode(name=""):
-            base = re.split(r"[:/@]", edit.component.removesuffix(".yaml").removesuffix(".yml"))
-            words = [word for word in base if word not in ("component", "spec")]
-            if edit.component.startswith("registered:"):
-                words = words[:2]
-            whole = re.sub(r"[^a-z0-9_]", "_", "".join(words[-1:]).lower()) or "step"
-            # The first word is the verb: train = train_image_classifier(...).
-            first = whole.strip("_").partition("_")[0]
-            short = first if first not in ("", whole) and not first[0].isdecimal() else f"{whole}_step"
-            return replace(edit, name=_free(graph_at(graph, edit.graph), short, taken))
-        case edits.DuplicateNode(name=""):
-            stem = re.sub(r"_\d+$", "", edit.node.rpartition(".")[2])
-            return replace(edit, name=_free(graph_at(graph, _around(edit.node)), stem, taken))
-    return edit
+    if not isinstance(edit, (edits.AddNode, edits.DuplicateNode)) or edit.name:
+        return edit
+    if isinstance(edit, edits.AddNode):
+        base = _verb(edit.component)
+    else:
+        base = re.sub(r"_\d+$", "", edit.node.rpartition(".")[2])
+    names = {*taken, *keyword.kwlist, *_names(graph_at(graph, _around(edit)))}
+    choices = chain([base], (f"{base}_{number}" for number in count(2)))
+    return replace(edit, name=next(name for name in choices if name not in names))
+
+
+def _verb(component: str) -> str:
+    """Return the first word of a component's name, which is the verb: train = train_image_classifier(...)."""
+    origin, *names = re.split(r"[:/@]", re.sub(r"\.ya?ml$", "", component))
+    names = names[:1] if origin == "registered" else [name for name in names if name not in ("component", "spec")]
+    whole = re.sub(r"[^a-z0-9_]", "_", "".join(names[-1:]).lower()) or "step"
+    first = whole.strip("_").partition("_")[0]
+    name = first if first not in ("", whole) and not first[0].isdecimal() else f"{whole}_step"
+    return name if _NAME.match(name) else f"_{name}"
 
 
 def _names(graph: Graph) -> set[str]:
@@ -48,79 +53,41 @@ def _names(graph: Graph) -> set[str]:
     return {node.name for node in graph.nodes} | {port.name for port in graph.inputs}
 
 
-def _free(graph: Graph, base: str, taken: Collection[str]) -> str:
-    names = {*taken, *keyword.kwlist, *_names(graph)}
-    base = base if _NAME.match(base) else f"_{base}"
-    number, name = 1, base
-    while name in names:
-        number += 1
-        name = f"{base}_{number}"
-    return name
-
-
-def intended(graph: Graph, edit: Edit, item: Node | None = None) -> Graph:
-    """Return the graph that an edit should result in.
+def intended(graph: Graph, edit: Edit, made: Node | None = None) -> Graph:
+    """Return the graph that an edit should result in, also in other steps of the same nested pipeline.
 
     edit: with the names of new nodes (`named`)
-    item: the added component as a node: its kind, ports and layout, without values
+    made: the node with the component that results, of an added one or of a distribution; None before it is known
 
     Raise InputError if the edit is impossible.
     """
+    around, inner = _around(edit), graph
+    for name in around.split(".") if around else ():
+        node = _editable(inner, name)
+        if node.kind != "pipeline":
+            fix = f"edit line {node.first} of the file" if node.first else ""
+            raise refused(f"step {node.path}", f"the body of a {node.kind} cannot be edited here", "a pipeline", fix)
+        inner = graph_at(inner, name)
+    with_made = (made,) if isinstance(edit, (edits.AddNode, edits.SetDistribution)) else ()
+    return with_graph(graph, around, _CHANGES[type(edit)](inner, edit, *with_made))
+
+
+def _around(edit: Edit) -> str:
+    """Return the path of the graph that an edit changes."""
     match edit:
-        case edits.AddNode():
-            return _with_node(graph, edit, item)
-        case edits.DeleteNode(path):
-            return _without_node(graph, path)
-        case edits.RenameNode(path, name):
-            return _renamed(graph, path, name)
-        case edits.DuplicateNode(path, name):
-            return _duplicated(graph, path, name)
-        case edits.SetInput(path, name, value):
-            return _with_value(graph, path, name, value)
-        case edits.ResetInput(path, name):
-            return _with_value(graph, path, name, None)
-        case edits.SetLayout():
-            return _with_layout(graph, edit)
-        case edits.SetDistribution(path, distribution):
-            return _with_distribution(graph, path, distribution)
-        case edits.SetCompute("", _):
-            return graph
-        case edits.SetCompute(path, compute):
-            node = _editable(graph, path)
-            if node.kind in _CONTROL:
-                raise refused(f"step {path}", f"a {node.kind} has no compute", "a step that runs a component")
-            return with_node(graph, path, replace(node, compute=compute))
-        case edits.AddInput():
-            return _with_input(graph, edit)
-        case edits.DeleteInput(path, name):
-            return _without_input(graph, path, name)
-        case edits.AddOutput():
-            return _with_output(graph, edit)
-        case edits.DeleteOutput(path, name):
-            return _without_output(graph, path, name)
-        case edits.WrapNodes():
-            return _with_wrapped(graph, edit)
+        case edits.AddNode() | edits.AddInput() | edits.DeleteInput() | edits.AddOutput() | edits.DeleteOutput():
+            return edit.graph
+        case edits.WrapNodes(nodes):
+            return parent_of((*nodes, "")[0])
+    return parent_of(edit.node)
 
 
 def _editable(graph: Graph, path: str) -> Node:
-    """Return the node at a path, if the file can be edited there."""
-    _editable_graph(graph, _around(path))
-    node = node_at(graph, path)
+    """Return the node of a graph that has the last name of a path. Raise InputError if it is locked."""
+    node = node_at(graph, path.rpartition(".")[2])
     if node.lock is not None:
-        raise refused(f"step {path}, line {node.lock.line}", f"it cannot be edited here: {node.lock.text}")
+        raise refused(f"step {node.path}, line {node.lock.line}", f"it cannot be edited here: {node.lock.text}")
     return node
-
-
-def _editable_graph(graph: Graph, path: str) -> Graph:
-    """Return the graph at a path, if nodes can be added to it and removed from it."""
-    if path and (node := _editable(graph, path)).kind != "pipeline":
-        fix = f"edit line {node.first} of the file" if node.first else ""
-        raise refused(f"step {path}", f"the body of a {node.kind} cannot be edited here", "a pipeline", fix)
-    return graph_at(graph, path)
-
-
-def _around(path: str) -> str:
-    return path.rpartition(".")[0]
 
 
 def _refuse_name(name: str, taken: Collection[str], where: str) -> None:
@@ -132,67 +99,63 @@ def _refuse_name(name: str, taken: Collection[str], where: str) -> None:
         raise refused(where, f"the name {name} exists", "a name that is free", "choose another name")
 
 
-def _with_node(graph: Graph, edit: edits.AddNode, item: Node | None) -> Graph:
-    where = f"step {edit.name}"
-    if item is None:
-        raise refused(where, f"the component {edit.component} does not exist", "a component of the palette")
-    inner = _editable_graph(graph, edit.graph)
-    _refuse_name(edit.name, _names(inner), where)
-    node = rewiring.with_paths(replace(item, name=edit.name, first=0, last=0, lock=None, after=()), edit.graph)
-    graph = with_graph(graph, edit.graph, replace(inner, nodes=(*inner.nodes, node)))
+def _replaced(graph: Graph, node: Node) -> Graph:
+    """Return a graph with another node of the same name."""
+    return replace(graph, nodes=tuple(node if each.name == node.name else each for each in graph.nodes))
+
+
+def _with_node(graph: Graph, edit: edits.AddNode, made: Node | None) -> Graph:
+    _refuse_name(edit.name, _names(graph), f"step {edit.name}")
+    if made is None:
+        return graph
+    inputs = tuple(replace(port, value=None, line=0, locked="") for port in made.inputs)
+    node = replace(made, name=edit.name, inputs=inputs, first=0, last=0, lock=None, after=())
+    graph = replace(graph, nodes=(*graph.nodes, node))
     for name, value in edit.inputs.items():
-        graph = _with_value(graph, node.path, name, value)
+        graph = _with_value(graph, edits.SetInput(edit.name, name, value))
     return graph
 
 
-def _without_node(graph: Graph, path: str) -> Graph:
-    node, around = _editable(graph, path), _around(path)
-    inner = graph_at(graph, around)
-    rewiring.refuse_mentions(inner, node.name, "deleted")
-    others = replace(inner, nodes=tuple(each for each in inner.nodes if each is not node))
-    return with_graph(graph, around, rewired(others, {}, {node.name: None}))
+def _without_node(graph: Graph, edit: edits.DeleteNode) -> Graph:
+    node = _editable(graph, edit.node)
+    rewiring.refuse_mentions(graph, node.name, "deleted")
+    others = tuple(each for each in graph.nodes if each is not node)
+    return rewired(replace(graph, nodes=others), {}, {node.name: None})
 
 
-def _renamed(graph: Graph, path: str, name: str) -> Graph:
-    node, around = _editable(graph, path), _around(path)
+def _renamed(graph: Graph, edit: edits.RenameNode) -> Graph:
+    node, name = _editable(graph, edit.node), edit.name
     if name == node.name:
         return graph
-    inner = graph_at(graph, around)
-    _refuse_name(name, _names(inner), f"step {path}")
+    _refuse_name(name, _names(graph), f"step {edit.node}")
     word = re.compile(rf"\b{re.escape(node.name)}\b")
-    code = (value for _, value in rewiring.values(inner) if isinstance(value, Expression))
-    changed = rewired(inner, {value: Expression(word.sub(name, value.text)) for value in code}, {node.name: name})
-
-    def renamed(each: Node) -> Node:
-        if each.name == node.name:
-            each = rewiring.with_paths(replace(each, name=name), around)
-        return replace(each, note=word.sub(name, each.note)) if each.kind in _CONTROL else each
-
-    return with_graph(graph, around, replace(changed, nodes=tuple(map(renamed, changed.nodes))))
+    code = (value for _, value in rewiring.values(graph) if isinstance(value, Expression))
+    changed = rewired(graph, {value: Expression(word.sub(name, value.text)) for value in code}, {node.name: name})
+    nodes = (replace(each, note=word.sub(name, each.note)) if each.kind in _CONTROL else each for each in changed.nodes)
+    nodes = (replace(each, name=name) if each.name == node.name else each for each in nodes)
+    return replace(changed, nodes=tuple(nodes))
 
 
-def _duplicated(graph: Graph, path: str, name: str) -> Graph:
-    node, around = _editable(graph, path), _around(path)
+def _duplicated(graph: Graph, edit: edits.DuplicateNode) -> Graph:
+    node = _editable(graph, edit.node)
     if node.kind in _CONTROL:
         found = f"a {node.kind} runs steps that a copy would run too"
-        raise refused(f"step {path}", found, "", "copy its code by hand")
-    inner = graph_at(graph, around)
-    _refuse_name(name, _names(inner), f"step {name}")
-    copy = rewiring.with_paths(replace(node, name=name, first=0, last=0), around)
-    return with_graph(graph, around, replace(inner, nodes=(*inner.nodes, copy)))
+        raise refused(f"step {edit.node}", found, "", "copy its code by hand")
+    _refuse_name(edit.name, _names(graph), f"step {edit.name}")
+    return replace(graph, nodes=(*graph.nodes, replace(node, name=edit.name, first=0, last=0)))
 
 
-def _with_value(graph: Graph, path: str, name: str, value: Value | None) -> Graph:
-    node, around = _editable(graph, path), _around(path)
-    where, port = f"step {path}, input {name}", _port(node.inputs, name, f"step {path}")
+def _with_value(graph: Graph, edit: edits.SetInput | edits.ResetInput) -> Graph:
+    node, value = _editable(graph, edit.node), edit.value if isinstance(edit, edits.SetInput) else None
+    where, port = f"step {edit.node}, input {edit.input}", _port(node.inputs, edit.input, f"step {edit.node}")
     if port.locked:
         raise refused(where, f"it cannot be edited here: {port.locked}")
     if value is not None:
-        _refuse_value(graph_at(graph, around), port, value, where)
+        _refuse_value(graph, port, value, where)
     inputs = tuple(replace(each, value=value) if each is port else each for each in node.inputs)
-    graph = with_node(graph, path, replace(node, inputs=inputs))
+    graph = _replaced(graph, replace(node, inputs=inputs))
     if isinstance(value, FromOutput):
-        rewiring.refuse_cycle(graph_at(graph, around), where)
+        rewiring.refuse_cycle(graph, where)
     return graph
 
 
@@ -248,29 +211,37 @@ def _with_layout(graph: Graph, edit: edits.SetLayout) -> Graph:
         if isinstance(value, FromOutput):
             expected = "a whole number, or an input of the pipeline"
             raise refused(f"{where}, {name}", "it is an output of a step", expected)
-        _refuse_value(graph_at(graph, _around(edit.node)), count, value, f"{where}, {name}")
+        _refuse_value(graph, count, value, f"{where}, {name}")
     if node.layout.distribution not in WITH_PROCESSES and edit.processes != Literal(1):
         found = f"the distribution is {node.layout.distribution}, which starts one process on each instance"
         raise refused(f"{where}, processes", found, "1", "choose the distribution pytorch or mpi first")
     layout = replace(node.layout, instances=edit.instances, processes=edit.processes)
-    return with_node(graph, edit.node, replace(node, layout=layout))
+    return _replaced(graph, replace(node, layout=layout))
 
 
-def _with_distribution(graph: Graph, path: str, distribution: str) -> Graph:
-    node, kinds = _editable(graph, path), sorted(DISTRIBUTIONS)
+def _with_distribution(graph: Graph, edit: edits.SetDistribution, made: Node | None) -> Graph:
+    node, kinds = _editable(graph, edit.node), sorted(DISTRIBUTIONS)
     if node.layout is None or node.kind not in ("command", "sweep"):
-        raise refused(f"step {path}", f"a {node.kind} has no distribution", "a command")
-    if distribution not in kinds:
-        raise refused(f"step {path}, distribution", distribution, f"one of {', '.join(kinds)}")
-    processes = node.layout.processes if distribution in WITH_PROCESSES else Literal(1)
-    layout = replace(node.layout, distribution=distribution, processes=processes)
-    return with_node(graph, path, replace(node, layout=layout))
+        raise refused(f"step {edit.node}", f"a {node.kind} has no distribution", "a command")
+    if edit.distribution not in kinds:
+        raise refused(f"step {edit.node}, distribution", edit.distribution, f"one of {', '.join(kinds)}")
+    processes = node.layout.processes if edit.distribution in WITH_PROCESSES else Literal(1)
+    layout = replace(node.layout, distribution=edit.distribution, processes=processes)
+    return _replaced(graph, replace(node, layout=layout, component=(made or node).component))
+
+
+def _with_compute(graph: Graph, edit: edits.SetCompute) -> Graph:
+    if not edit.node:  # the default, which the graph does not have
+        return graph
+    node = _editable(graph, edit.node)
+    if node.kind in _CONTROL:
+        raise refused(f"step {edit.node}", f"a {node.kind} has no compute", "a step that runs a component")
+    return _replaced(graph, replace(node, compute=edit.compute))
 
 
 def _with_input(graph: Graph, edit: edits.AddInput) -> Graph:
-    inner, where = _editable_graph(graph, edit.graph), f"input {edit.name}"
-    _refuse_name(edit.name, _names(inner), where)
-    types = (*sorted(ports.PRIMITIVES), *sorted(DATA))
+    where, types = f"input {edit.name}", (*sorted(ports.PRIMITIVES), *sorted(DATA))
+    _refuse_name(edit.name, _names(graph), where)
     if edit.type not in types:
         raise refused(where, f"there is no type {edit.type}", f"one of {', '.join(types)}")
     port = InputPort(
@@ -278,49 +249,59 @@ def _with_input(graph: Graph, edit: edits.AddInput) -> Graph:
     )
     if edit.default is not None:
         _refuse_literal(port, edit.default, where)
-    return with_graph(graph, edit.graph, replace(inner, inputs=(*inner.inputs, port)))
+    return replace(graph, inputs=(*graph.inputs, port))
 
 
-def _without_input(graph: Graph, path: str, name: str) -> Graph:
-    inner = _editable_graph(graph, path)
-    port = _port(inner.inputs, name, f"step {path}" if path else "the pipeline")
+def _without_input(graph: Graph, edit: edits.DeleteInput) -> Graph:
+    where, port = f"input {edit.name}", _port(graph.inputs, edit.name, "the pipeline")
     if port.locked:
-        raise refused(f"input {name}", f"it cannot be edited here: {port.locked}")
-    rewiring.refuse_mentions(inner, name, "deleted")
-    for node in inner.nodes:
-        if node.layout is not None and FromInput(name) in (node.layout.instances, node.layout.processes):
+        raise refused(where, f"it cannot be edited here: {port.locked}")
+    rewiring.refuse_mentions(graph, edit.name, "deleted")
+    for node in graph.nodes:
+        if node.layout is not None and FromInput(edit.name) in (node.layout.instances, node.layout.processes):
             fix = "set the layout of the step to numbers first"
-            raise refused(f"input {name}", f"the layout of step {node.path} uses it", "", fix)
-    others = replace(inner, inputs=tuple(each for each in inner.inputs if each is not port))
-    return with_graph(graph, path, rewired(others, {FromInput(name): None}))
+            raise refused(where, f"the layout of step {node.path} uses it", "", fix)
+    others = tuple(each for each in graph.inputs if each is not port)
+    return rewired(replace(graph, inputs=others), {FromInput(edit.name): None})
 
 
 def _with_output(graph: Graph, edit: edits.AddOutput) -> Graph:
-    inner, where = _editable_graph(graph, edit.graph), f"output {edit.name}"
-    _refuse_name(edit.name, {output.name for output in inner.outputs}, where)
-    value = FromOutput(edit.node, edit.port)
-    port = _port(node_at(inner, edit.node).outputs, edit.port, f"step {edit.node}", "output")
-    bound = next((output.name for output in inner.outputs if output.value == value), "")
+    where, value = f"output {edit.name}", FromOutput(edit.node, edit.port)
+    _refuse_name(edit.name, {output.name for output in graph.outputs}, where)
+    port = _port(node_at(graph, edit.node).outputs, edit.port, f"step {edit.node}", "output")
+    bound = next((output.name for output in graph.outputs if output.value == value), "")
     if bound:
         raise refused(where, f"output {edit.port} of step {edit.node} is output {bound} already", "one name")
-    output = OutputPort(edit.name, port.type, value)
-    return with_graph(graph, edit.graph, replace(inner, outputs=(*inner.outputs, output)))
+    return replace(graph, outputs=(*graph.outputs, OutputPort(edit.name, port.type, value)))
 
 
-def _without_output(graph: Graph, path: str, name: str) -> Graph:
-    inner = _editable_graph(graph, path)
-    output = _port(inner.outputs, name, f"step {path}" if path else "the pipeline", "output")
-    if path:
-        rewiring.refuse_mentions(graph_at(graph, _around(path)), name, "deleted")
-    return with_graph(graph, path, replace(inner, outputs=tuple(each for each in inner.outputs if each is not output)))
+def _without_output(graph: Graph, edit: edits.DeleteOutput) -> Graph:
+    output = _port(graph.outputs, edit.name, "the pipeline", "output")
+    return replace(graph, outputs=tuple(each for each in graph.outputs if each is not output))
 
 
 def _with_wrapped(graph: Graph, edit: edits.WrapNodes) -> Graph:
-    where, graphs = f"step {edit.name}", {_around(path) for path in edit.nodes}
-    if len(graphs) != 1:
+    where = f"step {edit.name}"
+    if len({parent_of(path) for path in edit.nodes}) != 1:
         raise refused(where, "the steps are in several pipelines, or there are none", "steps of one")
-    (around,) = graphs
     names = [_editable(graph, path).name for path in edit.nodes]
-    inner = graph_at(graph, around)
-    _refuse_name(edit.name, _names(inner), where)
-    return with_graph(graph, around, wrapped(inner, names, edit.name, around))
+    _refuse_name(edit.name, _names(graph), where)
+    return wrapped(graph, names, edit.name)
+
+
+_CHANGES: Mapping[type, Callable[..., Graph]] = {
+    edits.AddNode: _with_node,
+    edits.DeleteNode: _without_node,
+    edits.RenameNode: _renamed,
+    edits.DuplicateNode: _duplicated,
+    edits.SetInput: _with_value,
+    edits.ResetInput: _with_value,
+    edits.SetLayout: _with_layout,
+    edits.SetDistribution: _with_distribution,
+    edits.SetCompute: _with_compute,
+    edits.AddInput: _with_input,
+    edits.DeleteInput: _without_input,
+    edits.AddOutput: _with_output,
+    edits.DeleteOutput: _without_output,
+    edits.WrapNodes: _with_wrapped,
+}

@@ -22,7 +22,7 @@ def wrap(editor: Editor, edit: edits.WrapNodes) -> None:
             raise InputError(Problem(f"step {path}", "the code gives it another name", "", "move the lines by hand"))
     graph = graph_at(editor.graph, around)
     interface = wrapping(graph, names)
-    nested = node_at(wrapped(graph, names, edit.name, ""), edit.name)
+    nested = node_at(wrapped(graph, names, edit.name), edit.name)
     for value in [*interface.inputs.values(), *interface.outputs.values()]:
         editor.code(value, "", around)  # nodes whose outputs are used get variables
     arguments = [f"{name}={editor.code(value, '', around)}" for name, value in interface.inputs.items()]

@@ -1,7 +1,7 @@
 """Find and change parts of the graph of a document, at any depth. Each function returns a new graph."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from types import MappingProxyType
@@ -39,38 +39,57 @@ def graph_at(graph: Graph, path: str) -> Graph:
     return inner
 
 
+def parent_of(path: str) -> str:
+    """Return the path of the graph that a node is in."""
+    return path.rpartition(".")[0]
+
+
 def with_graph(graph: Graph, path: str, inner: Graph) -> Graph:
-    """Return the whole graph with another graph at a path.
+    """Return the whole graph with another graph at a path, and in all steps of the same nested pipeline.
 
-    The step of a nested pipeline follows the inputs and outputs of its graph.
+    These steps follow the inputs and outputs of their graph. What used an output that is gone is disconnected.
     """
-    if not path:
-        return inner
-    node, old = node_at(graph, path), graph_at(graph, path)
-    inputs = {port.name: port for port in inner.inputs}
-    outputs = {output.name: Port(output.name, output.type) for output in inner.outputs}
-    node = replace(
-        node,
-        graph=inner,
-        inputs=_followed(node.inputs, {port.name for port in old.inputs}, inputs),
-        outputs=_followed(node.outputs, {output.name for output in old.outputs}, outputs),
-    )
-    return with_node(graph, path, node)
+    return _with_paths(_with_code(graph, graph_at(graph, path), inner) if path else inner, "")
 
 
-def _followed(ports: tuple[_PortT, ...], before: Collection[str], after: Mapping[str, _PortT]) -> tuple[_PortT, ...]:
-    kept = (port for port in ports if port.name in after or port.name not in before)
-    return (*kept, *(port for name, port in after.items() if name not in before))
+def _with_code(graph: Graph, old: Graph, new: Graph) -> Graph:
+    """Return a graph in which a new graph replaces those that the same code makes as the old one."""
+
+    def changed(node: Node) -> Node:
+        if node.graph is None:
+            return node
+        inner = new if _lines(node.graph) == _lines(old) else _with_code(node.graph, old, new)
+        inputs = _followed(node.inputs, node.graph.inputs, inner.inputs)
+        results = [[Port(output.name, output.type) for output in each.outputs] for each in (node.graph, inner)]
+        return replace(node, graph=inner, inputs=inputs, outputs=_followed(node.outputs, *results))
+
+    nodes = tuple(map(changed, graph.nodes))
+    gone: dict[Value, None] = {}
+    for before, after in zip(graph.nodes, nodes, strict=True):
+        for name in {port.name for port in before.outputs} - {port.name for port in after.outputs}:
+            refuse_mentions(graph, name, "deleted")
+            gone[FromOutput(before.name, name)] = None
+    return rewired(replace(graph, nodes=nodes), gone)
 
 
-def with_node(graph: Graph, path: str, node: Node) -> Graph:
-    """Return the whole graph with another node at a path. What uses an output that it lacks is disconnected."""
-    old, around = node_at(graph, path), path.rpartition(".")[0]
-    inner = graph_at(graph, around)
-    inner = replace(inner, nodes=tuple(node if each is old else each for each in inner.nodes))
-    names = {port.name for port in node.outputs}
-    gone: dict[Value, None] = {FromOutput(old.name, port.name): None for port in old.outputs if port.name not in names}
-    return with_graph(graph, around, rewired(inner, gone) if gone else inner)
+def _lines(graph: Graph) -> list[tuple[str, int]]:
+    return [(node.name, node.first) for node in graph.nodes]
+
+
+def _followed(ports: Sequence[_PortT], before: Sequence[_PortT], after: Sequence[_PortT]) -> tuple[_PortT, ...]:
+    """Return the ports of a step, whose graph had some ports before, and has others after an edit."""
+    old, new = ({port.name for port in each} for each in (before, after))
+    return (*(port for port in ports if port.name not in old - new), *(port for port in after if port.name not in old))
+
+
+def _with_paths(graph: Graph, around: str) -> Graph:
+    """Return a graph whose nodes have paths below the path around it."""
+
+    def placed(node: Node) -> Node:
+        path = f"{around}.{node.name}".lstrip(".")
+        return replace(node, path=path, graph=node.graph and _with_paths(node.graph, path))
+
+    return replace(graph, nodes=tuple(map(placed, graph.nodes)))
 
 
 def rewired(
@@ -127,15 +146,6 @@ def refuse_mentions(graph: Graph, name: str, change: str) -> None:
     for where, value in values(graph):
         if isinstance(value, Expression) and re.search(rf"\b{re.escape(name)}\b", value.text):
             raise refused(where, f"{value.text} names {name}, which would be {change}", "", "edit the code first")
-
-
-def with_paths(node: Node, around: str) -> Node:
-    """Return the node with its path, and those of the nodes in it, below the path of the graph around it."""
-    path = f"{around}.{node.name}" if around else node.name
-    inner = node.graph
-    if inner is not None:
-        inner = replace(inner, nodes=tuple(with_paths(each, path) for each in inner.nodes))
-    return replace(node, path=path, graph=inner)
 
 
 def needs(node: Node) -> set[str]:
