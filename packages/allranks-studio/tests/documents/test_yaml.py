@@ -190,7 +190,7 @@ CHANGES: list[tuple[Edit, str]] = [
 +    data:
 +        type: uri_folder
 -            model:     # empty
-+            model: ${{parent.outputs.data}}    # empty""",
++            model: ${{parent.outputs.data}}     # empty""",
     ),
     (
         edits.DeleteOutput("", "model"),
@@ -249,11 +249,15 @@ def test_shared_text_and_tags_are_locked(text: str, reason: str) -> None:
 @pytest.mark.parametrize(
     ("text", "edit", "message"),
     [
-        ("jobs:\n  a: [\n", edits.DeleteNode("a"), "line 2: it is not YAML"),
-        ("jobs: {% jobs %}\n", edits.DeleteNode("a"), "line 1: it is not YAML"),
+        ("jobs:\n  a: [\n", edits.DeleteNode("a"), "it is not YAML: .* line 3"),
+        ("jobs: {% jobs %}\n", edits.DeleteNode("a"), "it is not YAML: .* line 1"),
         (TEXT, edits.DeleteNode("tune.train"), "open that file"),
         (TEXT, edits.WrapNodes(("train",), "both"), "only from a YAML file of its own"),
-        (TEXT + "    gate: {if: '${{parent.jobs.score.outputs.x}}'}\n", edits.DeleteNode("score"), "line 37"),
+        (
+            TEXT + "    gate: {if: '${{parent.jobs.score.outputs.x}}'}\n",
+            edits.DeleteNode("score"),
+            "it names score",
+        ),
         ("jobs: {{ jobs }}\n", edits.DeleteNode("a"), "it is not in this file"),
         (TEXT.replace("component: ./make", "code: ./make"), edits.ResetInput("prepare", "data"), "only by this value"),
         (TEXT, edits.AddInput("", "steps", "integer"), "give it a default"),

@@ -20,7 +20,7 @@ _HELD = ("path", "value", "default")
 
 def outline_of(text: YamlText) -> Outline:
     """Return the places in a pipeline. In another job, there is one step, which is locked."""
-    jobs = text.value(text.root, "jobs")
+    jobs = text.value("jobs")
     if jobs is None:
         lock = Lock("unsupported", "The file contains no pipeline with steps; edit its text.", 1)
         return Outline({"@1": NodePlace(1, text.text.count("\n") + 1, lock)})
@@ -30,12 +30,12 @@ def outline_of(text: YamlText) -> Outline:
         for key, step in steps
         for port, name, line in bound_outputs(text, step)
     }
-    for key, value in pairs(text.value(text.root, "outputs")):
+    for key, value in pairs(text.value("outputs")):
         if isinstance(source := value_of(held(text, value)), FromOutput):
             bound[key.value] = ValuePlace(source, key.start_mark.line + 1)
     return Outline(
         {item[0].value: _step(text, item) for item in steps},
-        {("", key.value): _place(text, (key, value)) for key, value in pairs(text.value(text.root, "inputs"))},
+        {("", key.value): _place(text, (key, value)) for key, value in pairs(text.value("inputs"))},
         {("", name): place for name, place in bound.items()},
     )
 
@@ -49,7 +49,7 @@ def held(text: YamlText, node: yaml.Node) -> yaml.Node | None:
     """Return the scalar of an input or output: itself, or the one under its path or value."""
     if not isinstance(node, yaml.MappingNode):
         return node
-    return next((found for key in _HELD if (found := text.value(node, key)) is not None), None)
+    return next((found for key in _HELD if (found := text.value(key, root=node)) is not None), None)
 
 
 def value_of(node: yaml.Node | None) -> Value | None:
@@ -76,7 +76,7 @@ def _step(text: YamlText, item: Item) -> NodePlace:
     first, last = text.lines(item)
     inputs = {
         key.value: place
-        for key, value in pairs(text.value(item[1], "inputs"))
+        for key, value in pairs(text.value("inputs", root=item[1]))
         if (place := _place(text, (key, value))).value != Literal(None)
     }
     return NodePlace(first, last, _lock(text, item), inputs)
@@ -105,7 +105,7 @@ def _place(text: YamlText, item: Item) -> ValuePlace:
 
 def bound_outputs(text: YamlText, step: yaml.Node) -> Iterator[tuple[str, str, int]]:
     """Yield the outputs of a step that are outputs of the pipeline: both names, and the line."""
-    for key, value in pairs(text.value(step, "outputs")):
+    for key, value in pairs(text.value("outputs", root=step)):
         scalar = held(text, value)
         match = _GRAPH_OUTPUT.fullmatch(scalar.value) if isinstance(scalar, yaml.ScalarNode) else None
         if match:

@@ -4,11 +4,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from functools import cached_property
+from typing import TypeAlias
 
 import yaml
 
-from allranks.errors import InputError, Problem
 from allranks.sdk import bounded_yaml
 from allranks_studio.documents.patches import Patch, applied
 from allranks_studio.documents.rewiring import refused
@@ -19,43 +19,50 @@ Content: TypeAlias = str | int | float | bool | Sequence[str] | Mapping[str, "Co
 Item: TypeAlias = tuple[yaml.Node, yaml.Node]
 """A key and its value."""
 
+_ORDER = ("inputs", "outputs", "settings", "jobs", "resources", "distribution", "compute", "limits")
+"""The order of keys of pipelines and steps. A new one is added before the first of those after it, else as the last."""
+
 
 class YamlText:
-    """A text with its mappings.
-
-    Raise InputError, with the line, if it is not a mapping in YAML.
-    """
+    """A text that is edited in several passes: keys are found by their paths, set, copied, renamed and removed."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        try:
-            bounded_yaml.check(text)
-            root = yaml.compose(text, Loader=bounded_yaml.LOADER)
-        except (yaml.YAMLError, ValueError) as error:
-            raise InputError(_problem(text, error)) from None
-        if not isinstance(root, yaml.MappingNode):
-            raise InputError(Problem("line 1", "it contains no keys and values", "a pipeline: type, jobs, inputs"))
-        self.root = root
         self.newline = "\r\n" if "\r\n" in text else "\n"
-        nodes = list(_nodes(root))
-        uses = Counter(map(id, nodes))
+        self._quote = "'" if text.count("'") > text.count('"') else '"'
+
+    def apply(self, *patches: Patch) -> None:
+        self.text = applied(self.text, patches)
+        vars(self).pop("root", None)
+
+    @cached_property
+    def root(self) -> yaml.MappingNode:
+        """The keys and values. Raise InputError, with the line, if the text is not a mapping in YAML."""
+        try:
+            root = yaml.compose(self.text, Loader=bounded_yaml.LOADER)
+        except (yaml.YAMLError, ValueError) as error:
+            found = f"it is not YAML: {' '.join(str(error).split())}"
+            raise refused("the file", found, "YAML", "correct it there, or in the lines before") from None
+        if not isinstance(root, yaml.MappingNode):
+            raise refused("line 1", "it contains no keys and values", "a pipeline: type, jobs, inputs")
+        uses = Counter(map(id, _nodes(root)))
         self._shared = {key for key, count in uses.items() if count > 1}
-        styles = Counter(node.style for node in nodes if isinstance(node, yaml.ScalarNode))
-        self._quote = "'" if styles["'"] > styles['"'] else '"'
-        self._indent = next(_indents(root), 2)
+        return root
 
-    def item(self, node: yaml.Node | None, *keys: str) -> Item | None:
-        """Return the innermost key and value at these keys. Of a repeated key, the last counts."""
-        found: Item | None = None
+    def item(self, node: yaml.Node | None, key: str) -> Item | None:
+        """Return a key of a mapping, with its value. Of a repeated key, the last counts."""
+        pairs = node.value if isinstance(node, yaml.MappingNode) else ()
+        return next((pair for pair in reversed(pairs) if pair[0].value == key), None)
+
+    def value(self, *keys: str, root: yaml.Node | None = None) -> yaml.Node | None:
+        """Return the value at a path of keys. root: the mapping where it begins, by default that of the whole text"""
+        node = root or self.root
         for key in keys:
-            pairs = node.value if isinstance(node, yaml.MappingNode) else ()
-            found = next((pair for pair in reversed(pairs) if pair[0].value == key), None)
-            node = found[1] if found else None
-        return found
-
-    def value(self, node: yaml.Node | None, *keys: str) -> yaml.Node | None:
-        found = self.item(node, *keys)
-        return found[1] if found else None
+            found = self.item(node, key)
+            if found is None:
+                return None
+            node = found[1]
+        return node
 
     def is_shared(self, node: yaml.Node) -> bool:
         """Return whether a node has or is an anchor's value that is used elsewhere, or merges other keys."""
@@ -81,67 +88,66 @@ class YamlText:
         end = self._line_end(start) if is_alias else node.end_mark.index
         return int(start + len(re.sub(r"(?:\s*\n\s*#.*|\s)*\Z", "", self.text[start:end])))
 
-    def put(
-        self, owner: yaml.MappingNode, path: Sequence[str], content: Content, before: Collection[str] = ()
-    ) -> list[Patch]:
-        """Set the key at a path of one or two keys below a mapping.
+    def put(self, path: Sequence[str], content: Content) -> None:
+        """Set the value at a path of keys. Mappings that are missing or empty are added."""
+        *around, key = path
+        owner = self.value(*around)
+        if not isinstance(owner, yaml.MappingNode) or (around and not owner.value):
+            self.put(around, {key: content})
+        elif (found := self.item(owner, key)) is not None:
+            self._replace(found, content, is_flow=bool(owner.flow_style))
+        elif owner.flow_style:
+            self._add_to_flow(owner, f"{self.scalar(key, is_flow=True)}: {self._flow(content)}")
+        else:
+            lines = self._block(key, content, owner.value[0][0].start_mark.column)
+            later = _ORDER[_ORDER.index(key) + 1 :] if key in _ORDER else ()
+            follower = next((pair for pair in owner.value if pair[0].value in later), None)
+            if follower is not None:
+                self._insert(self._line_start(follower[0]), [*lines, *self._separator(owner)])
+            else:
+                self._insert(self._region(owner, len(owner.value) - 1)[1], [*self._separator(owner), *lines])
 
-        What is missing is added: to the mapping before the first of the keys `before`, else as the last one.
-        """
-        key, *inner = path
-        found = self.item(owner, key)
-        if inner:
-            if found is not None and isinstance(found[1], yaml.MappingNode) and found[1].value:
-                return self.put(found[1], inner, content)
-            content = {inner[0]: content}
-        if found is not None:
-            return self._replaced(found, content, is_flow=bool(owner.flow_style))
-        if owner.flow_style:
-            text = f"{self.scalar(key, is_flow=True)}: {self._flow(content)}"
-            if not owner.value:
-                return [Patch(owner.start_mark.index, owner.end_mark.index, f"{{{text}}}")]
-            return self._added_to_flow(owner, text)
-        lines = self._block(key, content, owner.value[0][0].start_mark.column)
-        follower = next((pair for pair in owner.value if pair[0].value in before), None)
-        if follower is not None:
-            return [self._inserted(self._line_start(follower[0]), [*lines, *self._separator(owner)])]
-        return [self._inserted(self._region(owner, len(owner.value) - 1)[1], [*self._separator(owner), *lines])]
-
-    def copy(self, root: yaml.MappingNode, path: Sequence[str], name: str, changes: Collection[Patch]) -> list[Patch]:
-        """Add a copy of a key and its value, with changes, after it, with another name."""
-        owner = self.value(root, *path[:-1])
-        assert isinstance(owner, yaml.MappingNode)
-        place = next(place for place, pair in enumerate(owner.value) if pair[0].value == path[-1])
+    def copy(self, path: Sequence[str], name: str) -> None:
+        """Add a copy of a key and its value after it, with another name."""
+        owner, place = self._place(path)
         node = owner.value[place][0]
         end = self.end(owner.value[place]) if owner.flow_style else self._region(owner, place)[1]
-        text = self.scalar(name) + applied(self.text, changes, node.end_mark.index, end)
+        text = self.scalar(name) + self.text[node.end_mark.index : end]
         if owner.flow_style:
-            return self._added_to_flow(owner, text)
-        lines = (" " * node.start_mark.column + text.rstrip()).replace("\r\n", "\n").split("\n")
-        return [self._inserted(end, [*self._separator(owner), *lines])]
+            self._add_to_flow(owner, text)
+        else:
+            self._insert(end, [*self._separator(owner), " " * node.start_mark.column + text.rstrip()])
 
-    def without(self, owner: yaml.MappingNode, *path: str, names: Collection[str]) -> list[Patch]:
-        """Delete keys of the mapping at a path, and the mapping itself if nothing is left of it."""
-        node = self.value(owner, *path) if path else owner
-        if not isinstance(node, yaml.MappingNode):
-            return []
-        places = [place for place, pair in enumerate(node.value) if pair[0].value in names]
-        if len(places) == len(node.value) and path:
-            found = self.item(owner, *path)
-            if path != ("jobs",) or found is None:
-                return self.without(owner, *path[:-1], names=[path[-1]])
-            colon = self._after_colon(found[0])
-            if node.flow_style:
-                return [Patch(node.start_mark.index, node.end_mark.index, "{}")]
-            return [Patch(colon, colon, " {}"), self._block_deleted(found)]
-        return [self._deleted(node, place, places) for place in places]
+    def remove(self, *path: str) -> None:
+        """Delete a key and its value, if it exists, and mappings of which nothing is left; `jobs` becomes `{}`."""
+        if self.value(*path) is None:
+            return
+        owner, place = self._place(path)
+        around = path[:-1]
+        if len(owner.value) > 1 or not around:
+            self.apply(self._deleted(owner, place))
+        elif around == ("jobs",):
+            self.put(around, {})
+        else:
+            self.remove(*around)
 
-    def rename(self, root: yaml.MappingNode, path: Sequence[str], name: str) -> Patch:
+    def rename(self, path: Sequence[str], name: str) -> None:
         """Replace a key."""
-        item = self.item(root, *path)
-        assert item is not None
-        node = item[0]
-        return Patch(node.start_mark.index, node.end_mark.index, self.scalar(name, old=node))
+        owner, place = self._place(path)
+        node = owner.value[place][0]
+        self.apply(Patch(node.start_mark.index, node.end_mark.index, self.scalar(name, old=node)))
+
+    def substitute(self, pattern: str, text: str) -> None:
+        """Replace what matches in keys and values."""
+        spans = ((each.start_mark.index, each.end_mark.index) for each in self.scalars(self.root))
+        found = [match for start, end in spans for match in re.compile(pattern).finditer(self.text, start, end)]
+        self.apply(*(Patch(match.start(), match.end(), text) for match in found))
+
+    def _place(self, path: Sequence[str]) -> tuple[yaml.MappingNode, int]:
+        """Return the mapping that a key is in, and the key's place there."""
+        owner = self.value(*path[:-1])
+        assert isinstance(owner, yaml.MappingNode)
+        return owner, next(place for place, pair in enumerate(owner.value) if pair[0].value == path[-1])
 
     def scalars(self, node: yaml.Node) -> Collection[yaml.ScalarNode]:
         """Return the scalars of a node, each once."""
@@ -164,44 +170,38 @@ class YamlText:
             return "'" + value.replace("'", "''") + "'"
         return json.dumps(value, ensure_ascii=not value.isprintable())
 
-    def _added_to_flow(self, owner: yaml.MappingNode, text: str) -> list[Patch]:
-        """Return the patches that add a key and its value in braces, on a line of its own if the last one has one."""
-        key, _ = owner.value[-1]
-        place = self.end(owner.value[-1])
-        after = self._line_end(place)
-        indent = self.text[self.text.rfind("\n", 0, key.start_mark.index) + 1 : key.start_mark.index]
-        if indent.strip():
-            return [Patch(place, place, f", {text}")]
-        end = re.fullmatch(r"[ \t]*(,?)[ \t]*(?:#.*)?\r?\n", self.text[place:after])
-        if end is None:
-            return [Patch(place, place, f",{self.newline}{indent}{text}")]
-        below = Patch(after, after, f"{indent}{text}{end[1]}{self.newline}")
-        return [below] if end[1] else [Patch(place, place, ","), below]
+    def _add_to_flow(self, owner: yaml.MappingNode, text: str) -> None:
+        """Add a key and its value in braces, on a line of its own if the last one has one."""
+        if not owner.value:
+            self.apply(Patch(owner.start_mark.index, owner.end_mark.index, f"{{{text}}}"))
+            return
+        key, place = owner.value[-1][0], self.end(owner.value[-1])
+        indent = self.text[self._line_start(key) : key.start_mark.index]
+        self.apply(Patch(place, place, f", {text}" if indent.strip() else f",{self.newline}{indent}{text}"))
 
-    def _replaced(self, item: Item, content: Content, *, is_flow: bool) -> list[Patch]:
+    def _replace(self, item: Item, content: Content, *, is_flow: bool) -> None:
         key, old = item
         colon, end = self._after_colon(key), self.end(item)
-        is_block = isinstance(old, yaml.CollectionNode) and not old.flow_style
-        keeps_flow = is_flow or (isinstance(old, yaml.CollectionNode) and not is_block and bool(old.value))
-        if isinstance(content, Mapping) and not keeps_flow:
-            below = self._inserted(self._line_end(max(colon, end)), self._block("", content, key.start_mark.column)[1:])
-            if is_block:
-                return [self._block_deleted(item), below]
-            return [Patch(colon, end, ""), below] if end > colon else [below]
-        text = self._flow(content, is_flow=is_flow, old=old)
+        style = old.flow_style if isinstance(old, yaml.CollectionNode) else None
+        is_block = style is False
+        keeps_flow = is_flow or bool(style and old.value)
         if is_block:
-            return [Patch(colon, colon, f" {text}"), self._block_deleted(item)]
-        if old.start_mark.index < colon or end <= colon:  # an empty value, or an alias
-            gap = self.text[colon : colon + 1] == " " and self.text[colon + 1 : colon + 2] != "#"
-            return [Patch(colon + gap, colon + gap, text if gap else f" {text}")]
-        return [Patch(old.start_mark.index, end, text)]
+            self.apply(self._block_deleted(item))
+        is_empty = is_block or end <= colon or old.start_mark.index < colon  # of an alias, the mark is its anchor's
+        if not isinstance(content, Mapping) or not content or keeps_flow:
+            text = self._flow(content, is_flow=is_flow, old=old)
+            self.apply(Patch(colon, colon, f" {text}") if is_empty else Patch(old.start_mark.index, end, text))
+            return
+        if not is_empty:
+            self.apply(Patch(colon, end, ""))
+        self._insert(self._line_end(colon), self._block("", content, key.start_mark.column)[1:])
 
-    def _deleted(self, owner: yaml.MappingNode, place: int, places: Collection[int]) -> Patch:
-        """Return the patch that deletes one of the items at these places of a mapping."""
+    def _deleted(self, owner: yaml.MappingNode, place: int) -> Patch:
+        """Return the patch that deletes an item of a mapping, which is not the only one in braces."""
         items = owner.value
+        if owner.flow_style and place == 0:
+            return Patch(items[0][0].start_mark.index, items[1][0].start_mark.index, "")
         if owner.flow_style:
-            if all(other in places for other in range(place)):
-                return Patch(items[place][0].start_mark.index, items[place + 1][0].start_mark.index, "")
             return Patch(self.end(items[place - 1]), self.end(items[place]), "")
         start, end = self._region(owner, place)
         before, after = self.text[:start], self.text[end:]
@@ -223,23 +223,16 @@ class YamlText:
     def _region(self, owner: yaml.MappingNode, place: int) -> tuple[int, int]:
         """Return the lines of an item of a block mapping, with the comments after it that are indented as it is."""
         key = owner.value[place][0]
-        start, end = self._line_start(key), self._line_end(self.end(owner.value[place]))
-        column, line = key.start_mark.column, end
-        while line < len(self.text):
-            after = self._line_end(line)
-            words = self.text[line:after]
-            comment = words.lstrip(" ")
-            if words.strip() and not (comment.startswith("#") and len(words) - len(comment) > column):
-                break
-            line = after
-            end = after if words.strip() else end
-        return start, end
+        end = self._line_end(self.end(owner.value[place]))
+        comments = re.compile(rf"(?:(?:[ \t]*\r?\n)* {{{key.start_mark.column + 1},}}#.*(?:\n|\Z))*")
+        after = comments.match(self.text, end)
+        return self._line_start(key), after.end() if after else end
 
-    def _inserted(self, place: int, lines: list[str]) -> Patch:
-        """Return the patch that inserts lines at the start of a line, or after a last line without an end."""
+    def _insert(self, place: int, lines: list[str]) -> None:
+        """Insert lines at the start of a line, or after a last line without an end."""
         text = self.newline.join(lines)
         is_open = place > 0 and self.text[place - 1] != "\n"
-        return Patch(place, place, f"{self.newline}{text}" if is_open else f"{text}{self.newline}")
+        self.apply(Patch(place, place, f"{self.newline}{text}" if is_open else f"{text}{self.newline}"))
 
     def _separator(self, owner: yaml.MappingNode) -> list[str]:
         """Return the lines between items of a block mapping: a blank one, or none."""
@@ -251,11 +244,7 @@ class YamlText:
         return self.text.index(":", key.end_mark.index) + 1
 
     def _line_start(self, key: yaml.Node) -> int:
-        start = self.text.rfind("\n", 0, key.start_mark.index) + 1
-        if self.text[start : key.start_mark.index].strip("\ufeff \t"):
-            where = f"line {key.start_mark.line + 1}"
-            raise refused(where, "the key is not the first on its line", "", "edit the text")
-        return start
+        return self.text.rfind("\n", 0, key.start_mark.index) + 1
 
     def _line_end(self, place: int) -> int:
         """Return the index after the end of the line."""
@@ -266,7 +255,9 @@ class YamlText:
         head = " " * column + f"{self.scalar(key)}:"
         if not isinstance(content, Mapping):
             return [f"{head} {self.scalar(content)}"]
-        inner = (self._block(name, value, column + self._indent) for name, value in content.items())
+        blocks = (value for _, value in self.root.value if isinstance(value, yaml.MappingNode) and not value.flow_style)
+        step = next((block.start_mark.column for block in blocks), 2)
+        inner = (self._block(name, value, column + step) for name, value in content.items())
         return [head, *(line for lines in inner for line in lines)]
 
     def _flow(self, content: Content, *, is_flow: bool = True, old: yaml.Node | None = None) -> str:
@@ -283,14 +274,6 @@ def _nodes(node: yaml.Node) -> Iterator[yaml.Node]:
             yield from _nodes(inner)
 
 
-def _indents(node: yaml.Node) -> Iterator[int]:
-    """Yield how far the keys of block mappings are indented below the mapping around them."""
-    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
-        if isinstance(value, yaml.MappingNode) and not value.flow_style and value.value:
-            yield value.start_mark.column - key.start_mark.column
-            yield from _indents(value)
-
-
 def _is_plain(value: str, *, is_flow: bool) -> bool:
     """Return whether YAML reads a text without quotes as the same text."""
     if "\n" in value or "\r" in value or value != value.strip():
@@ -300,12 +283,3 @@ def _is_plain(value: str, *, is_flow: bool) -> bool:
         return bool(yaml.load(text, Loader=bounded_yaml.LOADER) == expected)
     except (yaml.YAMLError, ValueError):
         return False
-
-
-def _problem(text: str, error: Exception) -> Problem:
-    mark: Any = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    last = max(text.count("\n") + (not text.endswith("\n")), 1)
-    place = f"line {min(mark.line + 1, last)}" if mark is not None else "the file"
-    parts = [getattr(error, "context", None), getattr(error, "problem", None)]
-    found = ", ".join(part for part in parts if part) or " ".join(str(error).split())
-    return Problem(place, f"it is not YAML: {found}", "YAML", "correct it there, or in the lines before")
