@@ -1,5 +1,6 @@
 """A studio in this process, on a real port, and a client that may send anything."""
 
+import asyncio
 import http.client
 import json
 import socket
@@ -39,6 +40,7 @@ class Client:
     folder: str
     tokens: list[str] = field(default_factory=list)
     app: Starlette | None = None
+    loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def studio(self) -> Studio:
@@ -48,9 +50,8 @@ class Client:
 
     def announce(self, event: Mapping[str, Any]) -> None:
         """Add an event to the streams that are open."""
-        events = self.studio.events
-        assert events.watching is not None
-        events.watching.get_loop().call_soon_threadsafe(events.add, [event])
+        assert self.loop is not None
+        self.loop.call_soon_threadsafe(self.studio.events.add, [event])
 
     @property
     def origin(self) -> str:
@@ -131,15 +132,16 @@ def serving(folder: Path) -> Iterator[Client]:
         tokens: list[str] = []
         session = Session(listener.getsockname()[1], tokens.append)
         app = make_app(folders_of([folder]), session)
-        server = make_server(app)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        server, loop = make_server(app), asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_until_complete, args=[server.serve([listener])])
         thread.start()
         try:
             until(lambda: server.started, "the server has not started")
-            yield Client(session, next(iter(app.state.studio.folders)), tokens, app)
+            yield Client(session, next(iter(app.state.studio.folders)), tokens, app, loop)
         finally:
             server.should_exit = True
             join(thread)
+            loop.close()
 
 
 def admitted(port: int, token: str, folder: str) -> Client:

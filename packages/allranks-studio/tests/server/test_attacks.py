@@ -162,19 +162,19 @@ def test_every_answer_has_the_headers_of_security(studio: Client, path: str, sta
     assert answer.headers["cache-control"] == "no-store"
 
 
-def test_the_nonce_of_a_page_is_not_that_of_the_next(
-    studio: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_nonce_of_a_page_is_not_that_of_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "chunks").mkdir()
     (tmp_path / "chunks/a-1234.js").write_text("//")
     (tmp_path / "index.html").write_text("<!doctype html><html><head></head></html>")
     monkeypatch.setattr(app, "STATIC", tmp_path)
-    pages = [studio.send("GET", path) for path in ("/", "/runs/x?folder=y")]
+    with serving(tmp_path) as studio:
+        pages = [studio.send("GET", path) for path in ("/", "/runs/x?folder=y")]
+        chunk = studio.send("GET", "/static/chunks/a-1234.js")
     nonces = [page.body.partition(b'content="')[2].partition(b'"')[0].decode() for page in pages]
     assert nonces[0] != nonces[1]
     for page, nonce in zip(pages, nonces, strict=True):
         assert f"style-src 'self' 'nonce-{nonce}'" in page.headers["content-security-policy"]
-    assert "immutable" in studio.send("GET", "/static/chunks/a-1234.js").headers["cache-control"]
+    assert "immutable" in chunk.headers["cache-control"]
 
 
 def test_what_a_run_calls_itself_is_only_data(studio: Client) -> None:
@@ -194,7 +194,7 @@ def test_a_log_is_harmless_text_without_secrets(studio: Client) -> None:
 def test_a_huge_event_and_a_reader_that_is_slow_cost_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The slow one is told to read everything again; the others get every event meanwhile."""
     monkeypatch.setattr(events, "MOST", 50)
-    monkeypatch.setattr(events, "_LARGEST", 1 << 18)
+    monkeypatch.setattr(events, "LARGEST", 1 << 18)
     with (
         serving(tmp_path) as studio,
         studio.events() as quick,

@@ -7,7 +7,6 @@ from serving import Client
 from allranks.history import locks
 from allranks.history.records import Point, Status
 from allranks.history.store import Store
-from bounded import until
 from run_records import BEGIN, make_ranks, make_run, make_step
 
 
@@ -29,7 +28,7 @@ def test_a_run_is_followed_from_its_start_to_its_end(studio: Client, root: Path)
         place = events.last
         store.add_points("a", "train", [("loss", Point(x, x / 2, BEGIN)) for x in range(3)])
         points = events.next(kind="points")
-        assert (points["metric"], points["x"], points["y"]) == ("loss", [0, 1, 2], [0.0, 0.5, 1.0])
+        assert (points["run"], points["step"]) == ("a", "train")
         with studio.events(place) as again:
             assert again.next()["kind"] == "points"
         log.write_text("first\nlast\n")
@@ -50,13 +49,3 @@ def test_an_engine_that_dies_is_noticed(studio: Client, root: Path) -> None:
             store.add_run(run, "{}")
             events.next(run="dying", status="Running")
         events.next(run="dying", status="Interrupted")
-
-
-def test_nobody_watches_without_a_browser(studio: Client) -> None:
-    """The next one to follow, after an earlier event, reads everything again."""
-    with studio.events() as events:
-        studio.announce({"kind": "schedule", "folder": studio.folder})
-        events.next(kind="schedule")
-    until(lambda: studio.studio.events.watching is None, "it still watches")
-    with studio.events(events.last) as later:
-        assert later.next() == {"kind": "reset"}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from serving import Client
 
-from allranks_studio.server import positions
+from allranks_studio.server import moved_nodes, positions
 
 NODES = st.lists(st.lists(st.integers(0, 11), max_size=3, unique=True), max_size=12)
 
@@ -34,12 +34,12 @@ def test_moved_nodes_stay_where_they_are(studio: Client, root: Path) -> None:
     folder = studio.studio.folders[studio.folder]
     assert studio.post("/api/document/positions", path="a.py", positions={"train": [1.4, -2]}) == {}
     studio.post("/api/document/positions", path="b.py", positions={"train": [3, 4]})
-    assert positions.saved(folder, "a.py") == {"train": (1, -2)}
+    assert moved_nodes.saved(folder, "a.py") == {"train": (1, -2)}
     studio.post("/api/document/positions", path="a.py", positions={})
-    assert positions.saved(folder, "a.py") == {}
-    assert positions.saved(folder, "b.py") == {"train": (3, 4)}
-    (root / positions.FILE).write_text('{"positions": {"b.py": 5}}')
-    assert positions.saved(folder, "b.py") == {}
+    assert moved_nodes.saved(folder, "a.py") == {}
+    assert moved_nodes.saved(folder, "b.py") == {"train": (3, 4)}
+    (root / moved_nodes.FILE).write_text('{"positions": {"b.py": 5}}')
+    assert moved_nodes.saved(folder, "b.py") == {}
 
 
 @pytest.mark.parametrize("value", [[1], [1, "2"], [1, 1e300], [True, 1], None])
@@ -48,14 +48,14 @@ def test_other_values_are_refused(studio: Client, root: Path, value: Any) -> Non
         "POST", "/api/document/positions", {"folder": studio.folder, "path": "a.py", "positions": {"a": value}}
     )
     assert answer.status == 400
-    assert not (root / positions.FILE).exists()
+    assert not (root / moved_nodes.FILE).exists()
 
 
 def test_a_full_disk_is_one_message(studio: Client, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def write_file(path: Path, *_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    monkeypatch.setattr(positions, "write_file", write_file)
+    monkeypatch.setattr(moved_nodes, "write_file", write_file)
     answer = studio.send("POST", "/api/document/positions", {"folder": studio.folder, "path": "a.py", "positions": {}})
-    expected = {"message": f"{root / positions.FILE}: No space left on device", "fix": "free some space"}
+    expected = {"message": f"{root / moved_nodes.FILE}: No space left on device", "fix": "free some space"}
     assert (answer.status, answer.json) == (507, expected)

@@ -314,12 +314,12 @@ export interface Schedule {
 // ---------------------------------------------------------------------------------------------- events
 
 // GET /api/events: server-sent events, each with an id; Last-Event-ID, or ?last=ID, continues after it. What is read after the stream
-// has opened is not older than its first event. A curve has at most 10 events a second; many new points are thinned.
+// has opened is not older than its first event. A step has at most 10 events of points a second.
 export type Event =
   | { kind: "run"; folder: string; run: string; status: Status | "removed" } // created or changed
   | { kind: "step"; folder: string; run: string; step: string; status: Status }
   | { kind: "rank"; folder: string; run: string; step: string; rank: number; status: Status }
-  | { kind: "points"; folder: string; run: string; step: string; metric: string; x: number[]; y: (number | null)[] }
+  | { kind: "points"; folder: string; run: string; step: string } // points were added to curves of the step
   | { kind: "log"; folder: string; run: string; step: string; rank: number; size: number }
   | { kind: "document"; folder: string; path: string; digest: string } // the file was changed
   | { kind: "schedule"; folder: string } // a schedule was changed, or has fired

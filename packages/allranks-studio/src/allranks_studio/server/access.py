@@ -67,8 +67,7 @@ class Session:
 
 
 class Access:
-    """Refuse requests of other users, other hosts and other sites, add the headers of security to every answer, and
-    answer with one message if the application raises an error."""
+    """Refuse requests of other users, other hosts and other sites, and add the headers of security to every answer."""
 
     def __init__(self, app: ASGIApp, session: Session) -> None:
         self._app = app
@@ -78,24 +77,19 @@ class Access:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started = False
 
         async def send_with_headers(message: Message) -> None:
-            nonlocal started
             if message["type"] == "http.response.start":
-                started = True
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 
         try:
-            await (self._admit(Request(scope)) or self._app)(scope, receive, send_with_headers)
-        except Exception as error:
+            answer = self._admit(Request(scope)) or self._app
+        except Refusal as error:
             answer = answer_of(error)
-            if started:
-                raise
-            await answer(scope, receive, send_with_headers)
+        await answer(scope, receive, send_with_headers)
 
     def _admit(self, request: Request) -> ASGIApp | None:
         """Return the answer to a request with a token; None for others. Raise Refusal."""

@@ -1,38 +1,38 @@
 """Start, cancel, resume and rerun runs, as the commands do: each in a process of its own, which outlives the studio."""
 
 import threading
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from allranks.api.engine_process import EngineError, launch
 from allranks.errors import InputError, Problem
 from allranks.history import locks, stored
+from allranks.history.records import RunRecord
 from allranks.local.cancellation import cancel_run
-from allranks_studio.server.answers import Call
+from allranks_studio.server.folders import Folder
 
 
-def cancel(call: Call) -> dict[str, str]:
+def cancel(folder: Folder, record: RunRecord) -> dict[str, str]:
     """Answer POST /api/runs/cancel. The run ends when its ranks have: an event says so."""
-    workspace = call.folder.workspace
-    record = stored.run(workspace, call.text("run"), curves=False)
     if record.submitted is not None:
         fix = f"allranks cancel {record.id}"
         raise InputError(Problem(f"run {record.id}", "it is on Azure ML", "a run on this machine", fix))
-    if record.status.ended or locks.holder(workspace.run_folder(record.id)) is None:
+    if record.status.ended or locks.holder(folder.workspace.run_folder(record.id)) is None:
         raise InputError(Problem(f"run {record.id}", f"it is {record.status}", "a run that has not ended"))
-    cancel_run(workspace, record.id, patience=0.0)
+    cancel_run(folder.workspace, record.id, patience=0.0)
     return {"run": record.id}
 
 
-def begin(call: Call) -> dict[str, str]:
+def begin(
+    folder: Folder, action: str, path: str = "", run: str = "", inputs: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
     """Answer POST /api/runs/start, /resume and /rerun, when the run has begun. Raise InputError if it cannot begin."""
-    folder, action = call.folder, call.text("action")
-    if action == "start":
-        target = str(folder.file(call.text("path")))
-    else:
-        target = stored.run(folder.workspace, call.text("run"), curves=False).id
-    task = {"workspace": str(folder.workspace.root), "action": action, "target": target, "inputs": call.table("inputs")}
+    is_new = action == "start"
+    target = str(folder.file(path)) if is_new else stored.run(folder.workspace, run, curves=False).id
+    task = {"workspace": str(folder.workspace.root), "action": action, "target": target, "inputs": inputs}
     try:
-        run, engine = launch(["-P", "-m", "allranks_studio.server.run_process"], task, folder.path)
+        begun, engine = launch(["-P", "-m", "allranks_studio.server.run_process"], task, folder.path)
     except EngineError as error:
         raise InputError(Problem(str(folder.path), str(error))) from None
     threading.Thread(target=engine.wait, daemon=True).start()
-    return {"run": run}
+    return {"run": begun}

@@ -1,11 +1,12 @@
-"""Requests as calls of functions: typed parameters come in, plain data or one message goes out."""
+"""Requests as calls of functions: their parameters are those of the request, their result is the answer."""
 
 import errno
 import json
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Mapping
 from importlib import import_module
+from inspect import Parameter, signature
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -15,12 +16,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from allranks.errors import InputError, Problem
+from allranks.history import stored
+from allranks.history.records import RunRecord
 from allranks.secrets import redact
 from allranks_studio.server.folders import Folder
 from allranks_studio.server.studio import Studio
 
 LARGEST_BODY = 4 << 20
 """Maximum bytes of the body of a request."""
+MOST_NAMES = 200
+"""Maximum names in a parameter, such as runs that are compared."""
 
 _LOG = logging.getLogger(__name__)
 _STATUS = {"unknown-run": 404, "damaged-workspace": 500, "workspace-access": 403, "disk-full": 507}
@@ -42,54 +47,6 @@ class Refusal(Exception):
         self.status, self.value = status, {"message": message, "fix": fix, **values}
 
 
-@dataclass(frozen=True)
-class Call:
-    """The parameters of a request: of its address, or of its body."""
-
-    studio: Studio
-    values: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def folder(self) -> Folder:
-        """Return the folder. Raise InputError if the studio does not show it."""
-        name, folders = self.text("folder"), self.studio.folders
-        if name not in folders:
-            raise InputError(Problem(f"folder {name}", "this studio does not show it", f"one of {', '.join(folders)}"))
-        return folders[name]
-
-    def text(self, name: str, default: str | None = None) -> str:
-        """Return a text. Raise InputError if it is missing and has no default, or if it is not a text."""
-        value = self.values.get(name, default)
-        if not isinstance(value, str) or "\0" in value or value.encode("utf-8", "replace").decode() != value:
-            raise self._wrong(name, "a text")
-        return value
-
-    def whole(self, name: str, default: int, low: int, high: int) -> int:
-        """Return a whole number within limits. Raise InputError if it is not one."""
-        text = str(self.values.get(name, default))
-        try:
-            return min(max(int(text if len(text) <= 20 else ""), low), high)
-        except ValueError:
-            raise self._wrong(name, "a whole number") from None
-
-    def texts(self, name: str, most: int) -> list[str]:
-        """Return texts that commas separate. Raise InputError if there are none, or more than `most`."""
-        found = list(filter(None, self.text(name).split(",")))
-        if not 0 < len(found) <= most:
-            raise self._wrong(name, f"1 to {most} names, separated by commas")
-        return found
-
-    def table(self, name: str) -> dict[str, str]:
-        """Return texts by name. Raise InputError if it is something else."""
-        value = self.values.get(name, {})
-        if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
-            raise self._wrong(name, "an object of texts")
-        return value
-
-    def _wrong(self, name: str, expected: str) -> InputError:
-        return InputError(Problem(f"parameter {name}", ascii(self.values.get(name))[:80], expected))
-
-
 def route(path: str, function: str, *, changes: bool = False) -> Route:
     """Return a route that calls a function of this package in a thread.
 
@@ -99,14 +56,75 @@ def route(path: str, function: str, *, changes: bool = False) -> Route:
 
     def call(studio: Studio, values: Mapping[str, Any]) -> Response:
         module, _, name = function.rpartition(".")
-        value = getattr(import_module(f"{__package__}.{module}"), name)(Call(studio, values))
-        return value if isinstance(value, Response) else data(value)
+        called = getattr(import_module(f"{__package__}.{module}"), name)
+        parameters = signature(called).parameters.items()
+        answer = called(**{name: _argument(each, studio, values) for name, each in parameters})
+        return answer if isinstance(answer, Response) else data(answer)
 
     async def answer(request: Request) -> Response:
-        values = await _body(request) if changes else request.query_params
-        return await run_in_threadpool(call, request.app.state.studio, {**values, **request.path_params})
+        try:
+            values = await _body(request) if changes else request.query_params
+            return await run_in_threadpool(call, request.app.state.studio, {**values, **request.path_params})
+        except Exception as error:
+            return answer_of(error)
 
     return Route(path, answer, methods=["POST" if changes else "GET"])
+
+
+def _argument(parameter: Parameter, studio: Studio, values: Mapping[str, Any]) -> Any:
+    """Return the argument for a parameter: the value with its name, or the `Folder` or `RunRecord` that the values
+    `folder` and `run` name. Raise InputError if there is none, or one of another type."""
+    kind = parameter.annotation
+    if kind is Studio:
+        return studio
+    if kind is Folder:
+        return studio.folder(_value(values, "folder", str))
+    if kind is RunRecord:
+        folder = studio.folder(_value(values, "folder", str))
+        return stored.run(folder.workspace, _value(values, "run", str), curves=False)
+    return _value(values, parameter.name, kind, parameter.default)
+
+
+def _value(values: Mapping[str, Any], name: str, kind: Any, default: Any = Parameter.empty) -> Any:
+    convert, expected = _CONVERSIONS[kind]
+    try:
+        return convert(values.get(name, default))
+    except ValueError:
+        raise InputError(Problem(f"parameter {name}", ascii(values.get(name))[:80], expected)) from None
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or "\0" in value or value.encode("utf-8", "replace").decode() != value:
+        raise ValueError
+    return value
+
+
+def _whole(value: Any) -> int:
+    text = str(value)
+    return int(text if len(text) <= 20 else "")
+
+
+def _names(value: Any) -> list[str]:
+    found = [name for name in _text(value).split(",") if name]
+    if not 0 < len(found) <= MOST_NAMES:
+        raise ValueError
+    return found
+
+
+def _texts(value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping) or not all(isinstance(each, str) for each in value.values()):
+        raise ValueError
+    return dict(value)
+
+
+_CONVERSIONS: dict[Any, tuple[Callable[[Any], Any], str]] = {
+    str: (_text, "a text"),
+    int: (_whole, "a whole number"),
+    list[str]: (_names, f"1 to {MOST_NAMES} names, separated by commas"),
+    Mapping[str, str]: (_texts, "an object of texts"),
+    Any: (lambda value: value, ""),
+}
+"""How a value becomes that of a type, and what is expected. It raises ValueError."""
 
 
 async def _body(request: Request) -> dict[str, Any]:
@@ -133,6 +151,11 @@ def data(value: Any, status: int = 200) -> Response:
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # A path that is not UTF-8 has surrogates.
     return Response(text.encode("utf-8", "replace"), status, media_type="application/json")
+
+
+def finite(value: float | None) -> float | None:
+    """Return a number that JSON has, or None."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def answer_of(error: Exception) -> Response:

@@ -12,12 +12,13 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, Response
-from starlette.routing import Route
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import PathLike, StaticFiles
 
 from allranks.errors import InputError, Problem
 from allranks_studio.server.access import Access, Session, policy
-from allranks_studio.server.answers import answer_of, data, route
+from allranks_studio.server.answers import answer_of, route
 from allranks_studio.server.folders import Folder
 from allranks_studio.server.studio import Studio
 
@@ -29,12 +30,22 @@ npm ci
 npm run build</pre>"""
 
 
+class _Files(StaticFiles):
+    """The files of the front end. The names of chunks have their digest, so browsers keep them."""
+
+    def file_response(self, full_path: PathLike, *arguments: Any) -> Response:
+        answer = super().file_response(full_path, *arguments)
+        is_chunk = Path(full_path).parent.name == "chunks"
+        answer.headers["cache-control"] = "public, max-age=31536000, immutable" if is_chunk else "no-cache"
+        return answer
+
+
 def make_app(folders: Mapping[str, Folder], session: Session) -> Starlette:
     """Return the application."""
     studio = Studio(folders)
     app = Starlette(
         routes=[
-            Route("/api/state", _state),
+            route("/api/state", "studio.state"),
             route("/api/runs", "runs.runs"),
             route("/api/sparklines", "runs.sparklines"),
             route("/api/runs/{run}", "run.run"),
@@ -50,12 +61,12 @@ def make_app(folders: Mapping[str, Folder], session: Session) -> Starlette:
             route("/api/document", "documents.document"),
             route("/api/document/export", "documents.export"),
             route("/api/document/new", "documents.new", changes=True),
-            route("/api/document/positions", "positions.move", changes=True),
+            route("/api/document/positions", "moved_nodes.move", changes=True),
             route("/api/document/{change}", "documents.change", changes=True),
             route("/api/palette", "palette.palette"),
             route("/api/pipelines", "palette.pipelines"),
             Route("/api/events", studio.events.stream),
-            Route("/static/{path:path}", _file),
+            Mount("/static", _Files(directory=STATIC, check_dir=False)),
             Route("/{path:path}", _index),
         ],
         middleware=[
@@ -104,10 +115,6 @@ def make_server(app: Starlette) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-async def _state(request: Request) -> Response:
-    return data(request.app.state.studio.state())
-
-
 async def _index(request: Request) -> Response:
     """Answer every address of the front end with its page, whose nonce allows the styles of the code editor."""
     if request.path_params["path"].startswith("api/"):
@@ -118,16 +125,6 @@ async def _index(request: Request) -> Response:
     nonce = secrets.token_urlsafe(16)
     text = file.read_text(encoding="utf-8").replace("<head>", f'<head>\n    <meta name="nonce" content="{nonce}">', 1)
     return HTMLResponse(text, headers={"content-security-policy": policy(nonce)})
-
-
-async def _file(request: Request) -> Response:
-    """Answer with a file of the front end. The names of chunks have their digest, so browsers keep them."""
-    path = request.path_params["path"]
-    file = (STATIC / path).resolve() if "\0" not in path else STATIC
-    if not file.is_relative_to(STATIC) or not file.is_file():
-        raise HTTPException(404, "there is no such file")
-    cache = "public, max-age=31536000, immutable" if path.startswith("chunks/") else "no-cache"
-    return FileResponse(file, headers={"cache-control": cache})
 
 
 async def _refused(_: Request, error: Exception) -> Response:

@@ -11,25 +11,25 @@ from allranks.errors import InputError
 from allranks.history import stored
 from allranks.history.records import RunRecord
 from allranks.secrets import redact
-from allranks_studio.server.answers import Call
-from allranks_studio.server.events import finite
+from allranks.workspace import Workspace
+from allranks_studio.server.answers import finite
+from allranks_studio.server.folders import Folder
 from allranks_studio.server.runs import columns
 
-MOST = 20
 _MOST_LINES = 2000
 """Maximum lines of the differences in a file."""
 
 
-def compare(call: Call) -> dict[str, Any]:
+def compare(folder: Folder, runs: list[str]) -> dict[str, Any]:
     """Answer GET /api/compare."""
-    records = [stored.run(call.folder.workspace, run, curves=False) for run in call.texts("runs", MOST)]
-    with call.folder.store() as store:
+    records = [stored.run(folder.workspace, run, curves=False) for run in runs]
+    with folder.store() as store:
         metrics = [
             {f"{step}/{name}": finite(value) for step, values in last.items() for name, value in values.items()}
             for last in (store.last_values(record.id) for record in records)
         ]
     inputs = columns([record.inputs for record in records])
-    causes, code = _causes(call, records[:2]) if len(records) > 1 else ([], [])
+    causes, code = _causes(folder.workspace, records[:2]) if len(records) > 1 else ([], [])
     return {
         "runs": [record.id for record in records],
         "inputs": {name: values for name, values in inputs.items() if len(set(values)) > 1},
@@ -39,10 +39,10 @@ def compare(call: Call) -> dict[str, Any]:
     }
 
 
-def _causes(call: Call, records: Sequence[RunRecord]) -> tuple[list[dict[str, str]], list[dict[str, Any]]]:
+def _causes(workspace: Workspace, records: Sequence[RunRecord]) -> tuple[list[dict[str, str]], list[dict[str, Any]]]:
     """Return the differences in what the steps depend on, and in their code; none if a plan cannot be read."""
     try:
-        before, after = (differences.side(call.folder.workspace, record) for record in records)
+        before, after = (differences.side(workspace, record) for record in records)
     except InputError:
         return [], []
     causes, code, seen = list[dict[str, str]](), list[dict[str, Any]](), set[tuple[Path, ...]]()

@@ -6,26 +6,25 @@ from typing import Any
 
 from allranks.history import curves as history
 from allranks.history import stored
+from allranks.history.records import RunRecord
 from allranks.history.usage import Sample
-from allranks_studio.server.answers import Call
-from allranks_studio.server.events import finite
+from allranks_studio.server.answers import finite
+from allranks_studio.server.folders import Folder
 
-MOST_RUNS = 100
 _BUDGET = 150_000
 """About the maximum points that are read for an answer."""
 
 
-def curves(call: Call) -> list[dict[str, Any]]:
+def curves(folder: Folder, runs: list[str], width: int = 300, metric: str = "", step: str = "") -> list[dict[str, Any]]:
     """Answer GET /api/curves."""
-    runs, found = call.texts("runs", MOST_RUNS), list[dict[str, Any]]()
-    width, metric, only = call.whole("width", 300, 8, 4000), call.text("metric", ""), call.text("step", "")
-    with call.folder.store() as store:
+    found = list[dict[str, Any]]()
+    with folder.store() as store:
         for run in runs:
-            steps = [only] if only else store.measured_steps(run)
-            for step in steps:
-                part = store.part_of_curves(run, step, max(_BUDGET // len(runs) // len(steps), 256))
+            steps = [step] if step else store.measured_steps(run)
+            for each in steps:
+                part = store.part_of_curves(run, each, max(_BUDGET // len(runs) // len(steps), 256))
                 names = [name for name in part if metric in ("", name)]
-                found += [_curve(run, step, name, history.thin(part[name], width)) for name in names]
+                found += [_curve(run, each, name, history.thin(part[name], min(max(width, 8), 4000))) for name in names]
     return found
 
 
@@ -41,13 +40,11 @@ def _curve(run: str, step: str, metric: str, points: Sequence[tuple[int, float, 
     }
 
 
-def usage(call: Call) -> list[dict[str, Any]]:
+def usage(folder: Folder, record: RunRecord, step: str) -> list[dict[str, Any]]:
     """Answer GET /api/usage."""
-    folder = call.folder
-    record = stored.run(folder.workspace, call.text("run"), curves=False)
     stored.load_usage(folder.workspace, record)
-    step = record.find(call.text("step"))
-    return [_instance(number, samples) for number, samples in sorted(step.usage.items())] if step else []
+    found = record.find(step)
+    return [_instance(number, samples) for number, samples in sorted(found.usage.items())] if found else []
 
 
 def _instance(number: int, samples: Sequence[Sample]) -> dict[str, Any]:

@@ -7,9 +7,10 @@ from allranks.catalog import shipped_folder
 from allranks.errors import InputError, Problem
 from allranks_studio.documents.codec import edits_from
 from allranks_studio.documents.document import Conflict, Document, Refused
-from allranks_studio.server import positions
-from allranks_studio.server.answers import Call, Refusal
+from allranks_studio.server import moved_nodes, positions
+from allranks_studio.server.answers import Refusal
 from allranks_studio.server.folders import Folder
+from allranks_studio.server.studio import Studio
 
 _EMPTY = '''"""A new pipeline."""
 
@@ -24,44 +25,42 @@ def {name}():
 
 def _state(folder: Folder, document: Document) -> dict[str, Any]:
     state = document.state()
-    places, moved = positions.of_document(state["graph"]), positions.saved(folder, document.path)
+    places, moved = positions.of_document(state["graph"]), moved_nodes.saved(folder, document.path)
     places |= {name: place for name, place in moved.items() if name in places}
     return {**state, "folder": folder.id, "positions": places}
 
 
-def document(call: Call) -> dict[str, Any]:
+def document(studio: Studio, folder: Folder, path: str) -> dict[str, Any]:
     """Answer GET /api/document."""
-    with call.studio.documents.use(call.folder, call.text("path")) as found:
+    with studio.documents.use(folder, path) as found:
         found.refresh()
-        return _state(call.folder, found)
+        return _state(folder, found)
 
 
-def change(call: Call) -> dict[str, Any]:
+def change(
+    studio: Studio, folder: Folder, path: str, change: str, digest: str, edits: Any = None, text: str = ""
+) -> dict[str, Any]:
     """Answer POST /api/document/edit, /text, /undo and /redo. Raise Refusal with api.ts's Conflict or Refusal."""
-    digest = call.text("digest")
-    with call.studio.documents.use(call.folder, call.text("path")) as found:
+    with studio.documents.use(folder, path) as found:
+        changes = {
+            "edit": lambda: found.edit(digest, edits_from(edits)),
+            "text": lambda: found.write(digest, text),
+            "undo": lambda: found.undo(digest),
+            "redo": lambda: found.redo(digest),
+        }
+        if change not in changes:
+            raise Refusal(404, "there is no such change")
         try:
-            match call.text("change"):
-                case "edit":
-                    found.edit(digest, edits_from(call.values.get("edits")))
-                case "text":
-                    found.write(digest, call.text("text"))
-                case "undo":
-                    found.undo(digest)
-                case "redo":
-                    found.redo(digest)
-                case _:
-                    raise Refusal(404, "there is no such change")
+            changes[change]()
         except Conflict as error:
-            raise Refusal(409, str(error), document=_state(call.folder, found)) from None
+            raise Refusal(409, str(error), document=_state(folder, found)) from None
         except Refused as error:
             raise Refusal(422, str(error), problems=error.problems, difference=error.difference) from None
-        return _state(call.folder, found)
+        return _state(folder, found)
 
 
-def new(call: Call) -> dict[str, Any]:
+def new(studio: Studio, folder: Folder, path: str, source: str = "") -> dict[str, Any]:
     """Answer POST /api/document/new: a new file, empty or a copy of a pipeline of the library or the project."""
-    folder, path, source = call.folder, call.text("path"), call.text("source", "")
     file = folder.file(path)
     name = file.stem.lower()
     if not source and not (file.suffix == ".py" and name.isidentifier()):
@@ -75,7 +74,7 @@ def new(call: Call) -> dict[str, Any]:
             out.write(content)
     except FileExistsError:
         raise InputError(Problem(path, "it exists", "the name of a new file", "choose another name")) from None
-    with call.studio.documents.use(folder, path) as found:
+    with studio.documents.use(folder, path) as found:
         return _state(folder, found)
 
 
@@ -90,7 +89,7 @@ def _source(folder: Folder, source: str, suffix: str) -> Path:
     return file
 
 
-def export(call: Call) -> dict[str, str]:
+def export(studio: Studio, folder: Folder, path: str, form: str) -> dict[str, str]:
     """Answer GET /api/document/export."""
-    with call.studio.documents.use(call.folder, call.text("path")) as found:
-        return {"text": found.export(call.text("form"))}
+    with studio.documents.use(folder, path) as found:
+        return {"text": found.export(form)}

@@ -10,18 +10,18 @@ from typing import Any, BinaryIO, TypeAlias
 
 from allranks.contract.report import truncated
 from allranks.errors import InputError, Problem
-from allranks.history import log_reader, secret_values, stored
+from allranks.history import log_reader, secret_values
 from allranks.history.log_redaction import open_log, redacted
 from allranks.history.nested import records_at
-from allranks.history.records import RankRecord, StepRecord
+from allranks.history.records import RankRecord, RunRecord, StepRecord
 from allranks.secrets import same_length
 from allranks.text import plain
-from allranks_studio.server.answers import Call
 from allranks_studio.server.folders import Folder
 
 _Chosen: TypeAlias = Sequence[tuple[StepRecord, Sequence[RankRecord]]]
 LARGEST = 1 << 20
 """Maximum bytes of a window."""
+_USUAL = 1 << 16
 _CONTEXT = 16 * 1024
 """Bytes before a window in which a secret may begin, such as a private key of several lines."""
 _LONGEST_LINE = 4000
@@ -31,17 +31,15 @@ _PATIENCE = 5.0
 _PIECE = 4 << 20
 
 
-def log(call: Call) -> dict[str, Any]:
+def log(
+    folder: Folder, record: RunRecord, step: str, rank: int = 0, offset: int = -_USUAL, bytes: int = _USUAL
+) -> dict[str, Any]:
     """Answer GET /api/log."""
-    folder = call.folder
-    record = stored.run(folder.workspace, call.text("run"), curves=False)
-    step, number = call.text("step"), call.whole("rank", 0, 0, 1 << 31)
-    size = call.whole("bytes", 1 << 16, 1, LARGEST)
-    ((_, (rank,)),) = log_reader.chosen(record, records_at(record, step)[0].name, number)
-    complete = rank.status.ended or record.status.ended
-    with _opened(rank, folder) as file:
+    ((_, (found,)),) = log_reader.chosen(record, records_at(record, step)[0].name, rank)
+    complete = found.status.ended or record.status.ended
+    with _opened(found, folder) as file:
         total, known = os.fstat(file.fileno()).st_size, secret_values.known(record)
-        return window(file, total, call.whole("offset", -size, -(1 << 62), 1 << 62), size, known, complete=complete)
+        return window(file, total, offset, min(max(bytes, 1), LARGEST), known, complete=complete)
 
 
 def _opened(rank: RankRecord, folder: Folder) -> io.FileIO:
@@ -84,13 +82,11 @@ def _text(data: bytes) -> str:
     return "\n".join(truncated(line, _LONGEST_LINE) for line in lines)
 
 
-def search(call: Call) -> dict[str, Any]:
+def search(folder: Folder, record: RunRecord, query: str, step: str = "") -> dict[str, Any]:
     """Answer GET /api/log/search: lines with a text, in any case, in the logs of a step or of all steps."""
-    folder, query = call.folder, call.text("query")
-    record = stored.run(folder.workspace, call.text("run"), curves=False)
     if not 0 < len(query) <= 200:
         raise InputError(Problem("parameter query", f"{len(query)} characters", "1 to 200"))
-    chosen, until = log_reader.chosen(record, call.text("step", "") or None, None), time.monotonic() + _PATIENCE
+    chosen, until = log_reader.chosen(record, step or None, None), time.monotonic() + _PATIENCE
     found = _hits(folder, chosen, query.encode(), secret_values.known(record), until)
     hits = list(islice(found, MOST_HITS))
     return {"hits": hits, "complete": len(hits) < MOST_HITS and time.monotonic() < until}

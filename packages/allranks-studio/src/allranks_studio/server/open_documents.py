@@ -22,6 +22,7 @@ class OpenDocuments:
         self._lock = threading.RLock()
         self._documents: dict[tuple[str, str], Document] = {}
         self._digests: dict[tuple[str, str], str] = {}
+        """As of the opening of each document, or of the last look."""
 
     def prepare(self) -> None:
         """Let the reader start, which takes seconds, before a document is opened."""
@@ -35,24 +36,26 @@ class OpenDocuments:
         with self._lock:
             found = self._documents.pop(place, None) or Document.open(folder.path, path, self.reader)
             self._documents[place] = found
+            self._digests.setdefault(place, found.digest)
             while len(self._documents) > MOST:
                 del self._documents[next(iter(self._documents))]
             yield found
 
     def look(self) -> list[Event]:
         """Return the documents that have changed since the last look, by edits or by other programs."""
-        found: list[Event] = []
         if not self._lock.acquire(blocking=False):
-            return found  # the next look sees the change that is being made
+            return []  # the next look sees the change that is being made
         try:
-            for (folder, path), document in self._documents.items():
+            for document in self._documents.values():
                 with contextlib.suppress(OSError, InputError):  # the next request reports a removed file
                     document.refresh()
-                digest = document.digest
-                if self._digests.setdefault((folder, path), digest) != digest:
-                    self._digests[folder, path] = digest
-                    found.append({"kind": "document", "folder": folder, "path": path, "digest": digest})
-            return found
+            digests = {place: document.digest for place, document in self._documents.items()}
+            changed = [place for place in digests if self._digests[place] != digests[place]]
+            self._digests |= digests
+            return [
+                {"kind": "document", "folder": folder, "path": path, "digest": digests[folder, path]}
+                for folder, path in changed
+            ]
         finally:
             self._lock.release()
 

@@ -18,8 +18,9 @@ from allranks.catalog.find import FOLDER, ComponentInfo, find_specs
 from allranks.errors import InputError
 from allranks.sdk import bounded_yaml
 from allranks_studio.documents.components import registered_names
-from allranks_studio.server.answers import Call
-from allranks_studio.server.events import finite
+from allranks_studio.server.answers import finite
+from allranks_studio.server.folders import Folder
+from allranks_studio.server.studio import Studio
 
 _LEFT_OUT = {"components", "environments", "node_modules", "build", "dist", "site-packages"}
 _DEEPEST = 4
@@ -29,14 +30,14 @@ _PATTERNS = {".py": re.compile(r"^@(?:\w+\.)*pipeline\b", re.MULTILINE), ".yml":
 _TITLE = re.compile(r"""display_name\s*[=:]\s*["']?([^"'\n#]+)""")
 
 
-def palette(call: Call) -> list[dict[str, Any]]:
+def palette(studio: Studio, folder: Folder) -> list[dict[str, Any]]:
     """Answer GET /api/palette: components of the project, those that allranks.yaml names, and those of the library.
 
     A spec that cannot be read is left out: `allranks check` says why. So is a component in Python, because only
     azure-ai-ml knows its ports.
     """
-    call.studio.documents.prepare()  # the designer is opened, and opens a document next
-    root, found = call.folder.path, list[dict[str, Any]]()
+    studio.documents.prepare()  # the designer is opened, and opens a document next
+    root, found = folder.path, list[dict[str, Any]]()
     origins: dict[str, Callable[[], Mapping[Path, str]]] = {
         "project": lambda: {spec: os.path.relpath(spec, root) for spec in find_specs(root / FOLDER)},
         "registered": lambda: {spec: name for name, spec in registered_names(root / FOLDER).items()},
@@ -103,10 +104,10 @@ def _port(port: Port) -> dict[str, Any]:
     }
 
 
-def pipelines(call: Call) -> list[dict[str, str]]:
+def pipelines(studio: Studio, folder: Folder) -> list[dict[str, str]]:
     """Answer GET /api/pipelines."""
-    call.studio.documents.prepare()
-    found = [{**item, "origin": "project"} for item in _pipelines(call.folder.path)]
+    studio.documents.prepare()
+    found = [{**item, "origin": "project"} for item in _pipelines(folder.path)]
     return found + [{**item, "origin": "library"} for item in _pipelines(shipped_folder() / "pipelines")]
 
 

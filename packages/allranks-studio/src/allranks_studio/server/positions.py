@@ -1,22 +1,14 @@
-"""Where nodes are on the canvas: where the user has moved them, or where a layout in layers places them.
+"""Where a layout in layers places the nodes of a graph.
 
 Positions are the upper left corners of nodes. Each graph has an origin of its own and runs from left to right.
 """
 
-import contextlib
-import json
 import math
-import os
 from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem
 from allranks.history.layers import Layers
-from allranks.workspace import write_file
-from allranks_studio.server.answers import Call
-from allranks_studio.server.folders import Folder
 
 Positions = dict[str, tuple[float, float]]
 Needs = Mapping[str, Sequence[str]]
@@ -26,7 +18,6 @@ CARD = (240, 130)
 STEP = (200, 64)
 """The size of a step of a run."""
 _GAP = (70, 30)
-FILE = "studio.json"
 
 
 def laid_out(needs: Needs, box: tuple[int, int]) -> Positions:
@@ -70,41 +61,3 @@ def of_document(graph: Mapping[str, Any] | None) -> Positions:
 def _sources(node: Mapping[str, Any]) -> list[str]:
     values = [port["value"] for port in node["inputs"] if port["value"]]
     return list(dict.fromkeys([*(each["node"] for each in values if each["kind"] == "output"), *node["after"]]))
-
-
-def saved(folder: Folder, path: str) -> Positions:
-    """Return where the user has moved nodes of a document."""
-    places = _read(folder.workspace.root / FILE).get(path, {})
-    return {name: (place[0], place[1]) for name, place in places.items()}
-
-
-def move(call: Call) -> dict[str, Any]:
-    """Answer POST /api/document/positions: save where the user has moved nodes. Without any, all are where the layout
-    places them again."""
-    folder, path, moved = call.folder, call.text("path"), call.values.get("positions")
-    if not isinstance(moved, dict) or not all(map(_is_place, moved.values())):
-        raise InputError(Problem("parameter positions", "it has other values", "[x, y] by path"))
-    folder.file(path)
-    file = folder.workspace.root / FILE
-    documents = _read(file)
-    earlier = documents.pop(path, {})
-    if moved:
-        documents[path] = earlier | {name: [round(x), round(y)] for name, (x, y) in moved.items()}
-    folder.workspace.make()
-    write_file(file, json.dumps({"positions": documents}), 0o600)
-    return {}
-
-
-def _read(file: Path) -> dict[str, dict[str, Any]]:
-    """Return the positions by document; nothing if the file is damaged."""
-    found: dict[str, dict[str, Any]] = {}
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        if os.path.isfile(file):
-            for path, places in json.loads(file.read_text(encoding="utf-8"))["positions"].items():
-                found[path] = {name: place for name, place in places.items() if _is_place(place)}
-    return found
-
-
-def _is_place(value: Any) -> bool:
-    numbers = isinstance(value, (list, tuple)) and len(value) == 2 and all(type(each) in (int, float) for each in value)
-    return numbers and all(abs(each) < 1e6 for each in value)

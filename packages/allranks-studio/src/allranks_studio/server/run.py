@@ -8,22 +8,20 @@ from typing import Any
 from starlette.responses import FileResponse
 
 from allranks.errors import InputError, Problem
-from allranks.history import formatting, stored
+from allranks.history import formatting
 from allranks.history.nested import walk
 from allranks.history.page.graphs import branches
 from allranks.history.page.items import Item, items_of
 from allranks.history.records import RankRecord, RunRecord, Verdict, earlier_attempts, pauses
-from allranks_studio.server.answers import Call
-from allranks_studio.server.events import finite
+from allranks_studio.server.answers import finite
 from allranks_studio.server.folders import Folder
 from allranks_studio.server.positions import STEP, Positions, laid_out
 from allranks_studio.server.store_watch import log_size
 
 
-def run(call: Call) -> dict[str, Any]:
+def run(folder: Folder, record: RunRecord) -> dict[str, Any]:
     """Answer GET /api/runs/RUN."""
-    folder, now = call.folder, time.time()
-    record = stored.run(folder.workspace, call.text("run"), curves=False)
+    now = time.time()
     with folder.store() as store:
         values = store.last_values(record.id)
     roots = items_of(record.steps)
@@ -60,10 +58,9 @@ def run(call: Call) -> dict[str, Any]:
     }
 
 
-def page(call: Call) -> FileResponse:
+def page(folder: Folder, record: RunRecord) -> FileResponse:
     """Answer GET /api/page: the HTML file of a run, to be saved. Its scripts are inline, so it is not shown here."""
-    record = stored.run(call.folder.workspace, call.text("run"), curves=False)
-    if not (path := _page_of(record, call.folder)):
+    if not (path := _page_of(record, folder)):
         raise InputError(Problem(f"run {record.id}", "it has no page", "", code="unknown-run"))
     return FileResponse(path, filename=f"{record.id}.html", media_type="application/octet-stream")
 

@@ -10,10 +10,9 @@ from allranks.history.curves import buckets, headline
 from allranks.history.formatting import elapsed
 from allranks.history.records import Point, RunRecord, StepRecord
 from allranks.history.store import Store
-from allranks_studio.server.answers import Call
-from allranks_studio.server.events import finite
+from allranks_studio.server.answers import finite
+from allranks_studio.server.folders import Folder
 
-MOST_SPARKLINES = 200
 _SPARKLINE = 24
 """Values of a sparkline."""
 _PART = 1500
@@ -22,9 +21,9 @@ _LONGEST = 200
 """Maximum characters of an input in the table."""
 
 
-def runs(call: Call) -> dict[str, Any]:
+def runs(folder: Folder) -> dict[str, Any]:
     """Answer GET /api/runs. A run whose record is damaged is left out."""
-    records, now = stored.runs(call.folder.workspace, steps=False, unreadable=lambda *_: None), time.time()
+    records, now = stored.runs(folder.workspace, steps=False, unreadable=lambda *_: None), time.time()
     return {
         "id": [run.id for run in records],
         "name": [run.display_name or run.name for run in records],
@@ -47,11 +46,11 @@ def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     return {name: [row.get(name) for row in rows] for name in names}
 
 
-def sparklines(call: Call) -> dict[str, Any]:
+def sparklines(folder: Folder, runs: list[str]) -> dict[str, Any]:
     """Answer GET /api/sparklines: the curves of the main metric of runs, as few values."""
     found: dict[str, Any] = {}
-    with call.folder.store() as store:
-        for run in call.texts("runs", MOST_SPARKLINES):
+    with folder.store() as store:
+        for run in runs:
             steps = [_step(store, run, name) for name in store.measured_steps(run)]
             for step, metric, _ in headline([step for step in steps if not step.is_trial], 1):
                 values = buckets(step.metrics[metric], _SPARKLINE)

@@ -17,7 +17,7 @@ from allranks.schedules.finding import FOLDER, find_schedules
 from allranks.schedules.triggers import firings, in_words
 from allranks.sdk.session import session
 from allranks.workspace import Workspace
-from allranks_studio.server.answers import Call
+from allranks_studio.server.folders import Folder
 
 PATIENCE = 60.0
 """Seconds in which the files must have been read."""
@@ -25,9 +25,8 @@ _NEXT = 5
 _PAST = 50
 
 
-def schedules(call: Call) -> list[dict[str, Any]]:
+def schedules(folder: Folder) -> list[dict[str, Any]]:
     """Answer GET /api/schedules, by a process of its own: files that declare them are programs."""
-    folder = call.folder
     command = [sys.executable, "-P", "-m", __name__, str(folder.workspace.root)]
     try:
         done = subprocess.run(
