@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from allranks.errors import InputError
-from allranks_studio.documents import edits
+from allranks_studio.documents import edits, reading
 from allranks_studio.documents.codec import edits_from
 from allranks_studio.documents.document import Conflict, Document, Refused
 from allranks_studio.documents.edits import FromInput, FromOutput, Literal
@@ -173,11 +173,29 @@ def test_code_of_the_file_harms_nothing(tmp_path: Path, reader: Reader, code: st
     assert document.state()["current"]
 
 
-def test_file_that_hangs_is_stopped(tmp_path: Path) -> None:
+STOPS_IN_ITS_ANSWER = """
+import os, signal
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+def send(self, data):
+    Path(__file__).with_name("pid").write_text(str(os.getpid()))
+    os.write(self.fileno(), data[:3])
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+Connection._send = send
+"""
+
+
+def test_file_that_hangs_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = Reader(seconds=0.5)
     (tmp_path / "two.py").write_text("import os, time\nif os.fork() == 0:\n    time.sleep(600)\nwhile True: pass\n")
     document = Document.open(tmp_path, "two.py", reader)
     assert "more than" in messages(document)[0]
+    monkeypatch.setattr(reading, "_ALLOWANCE", 0.5)  # the process has started
+    document.write(document.digest, STOPS_IN_ITS_ANSWER)
+    assert "more than" in messages(document)[0]
+    assert not Path("/proc", (tmp_path / "pid").read_text()).exists()
     reader.close()
 
 

@@ -2,11 +2,14 @@
 
 import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,8 @@ from allranks_studio.documents.codec import graph_from
 
 SECONDS = 20.0
 """Limit for a reading."""
+_ALLOWANCE = 40.0
+"""Seconds in which the process starts, or prepares for the next reading, beside those of a reading."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,11 @@ class Reader:
         assert process.stdout is not None
         process.stdin.write(line)
         process.stdin.flush()
+        if not wait([process.stdout], self._seconds + _ALLOWANCE):
+            # The process bounds a reading, but not one that stops in the middle of its answer.
+            _kill_children(process.pid)
+            self._stop()
+            return {"ended": False}
         answer = process.stdout.readline()
         if self._closed or not answer:
             raise BrokenPipeError("the reader of pipelines has ended")
@@ -125,6 +135,13 @@ class Reader:
                 process.wait(5)
             except (OSError, subprocess.TimeoutExpired):
                 process.kill()
+
+
+def _kill_children(pid: int) -> None:
+    """Kill the readings of a process, each with all that it started."""
+    with contextlib.suppress(OSError):
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            os.killpg(int(child), signal.SIGKILL)
 
 
 def _unread(name: str, answer: dict[str, Any], seconds: float) -> dict[str, Any]:
