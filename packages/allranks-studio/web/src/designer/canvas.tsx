@@ -16,7 +16,7 @@ import {
   useStore as useFlowStore,
   useReactFlow,
 } from "@xyflow/react";
-import { type DragEvent, type KeyboardEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { type DragEvent, type KeyboardEvent, useEffect, useMemo, useReducer, useRef, useState } from "react";
 import { Button } from "../controls";
 import { useEditor } from "./editor";
 import { type BoxNode, BoxView, KINDS } from "./node";
@@ -71,15 +71,16 @@ export function Canvas() {
     if (item) editor.add(item, around?.node.path ?? "", [Math.round(x), Math.round(y)]);
   };
 
-  const fit = useCallback(() => {
+  const fit = () => {
     const size = frame.current;
     if (!drawn.boxes.length || !size) return;
     const area = bounds(drawn.boxes.filter((box) => !box.parent));
     const padding = { x: "30px", top: `${BAR}px`, bottom: `${BAR}px` } as const;
     flow.setViewport(getViewportForBounds(area, size.clientWidth, size.clientHeight, ZOOM.minZoom, 1, padding));
-  }, [drawn, flow]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: once, not after each change of the graph
-  useEffect(fit, []);
+  };
+  const [fitted, refit] = useReducer((before: number) => before + 1, 0);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: when it is asked for, not after each change of the graph
+  useEffect(fit, [fitted]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: once for each request
   useEffect(() => {
     const box = editor.reveal && boxes.get(editor.reveal.path);
@@ -99,7 +100,7 @@ export function Canvas() {
       f2: editor.rename,
       "ctrl+d": editor.duplicate,
       "ctrl+a": () => editor.select(drawn.boxes.filter((box) => !box.parent).map((box) => box.node.path)),
-      f: fit,
+      f: refit,
     };
     const act = keys[`${event.ctrlKey || event.metaKey ? "ctrl+" : ""}${event.key.toLowerCase()}`];
     if (!act) return;
@@ -138,7 +139,7 @@ export function Canvas() {
         <Hint misfit={misfit} />
       </ReactFlow>
       {!drawn.boxes.length && <p className="hint">Drag a component here, or press Enter on one.</p>}
-      <Tools fit={fit} />
+      <Tools fit={refit} />
     </section>
   );
 }
@@ -147,6 +148,7 @@ export function Canvas() {
 function Tools({ fit }: { fit: () => void }) {
   const { selection, node, session, editable, canChange, rename, duplicate, wrap, remove } = useEditor();
   const flow = useReactFlow();
+  const arrange = () => session.arrange().then(fit);
   return (
     <>
       {selection.length > 0 && (
@@ -161,7 +163,7 @@ function Tools({ fit }: { fit: () => void }) {
         <Button text="−" name="Zoom out" onClick={() => flow.zoomOut()} />
         <Button text="+" name="Zoom in" onClick={() => flow.zoomIn()} />
         <Button text="Fit" onClick={fit} />
-        <Button text="Arrange" disabled={!editable} title="Forget where nodes were moved" onClick={session.arrange} />
+        <Button text="Arrange" disabled={!editable} title="Forget where nodes were moved" onClick={arrange} />
       </div>
     </>
   );

@@ -25,11 +25,12 @@ function Connect({ task, onClose }: { task: Extract<Task, { kind: "connect" }>; 
   const { session } = useEditor();
   const [query, setQuery] = useState("");
   const [label, setLabel] = useState("");
+  const [name, setName] = useState<string | null>(null); // null: the proposed one
   const found = task.choices.filter((each) => each.label.toLowerCase().includes(query.toLowerCase()));
   const chosen = found.find((each) => each.label === label) ?? found[0];
   const connect = () => {
     onClose();
-    if (chosen) session.edit(...chosen.edits);
+    if (chosen) session.edit(...chosen.edits(name ?? chosen.name ?? ""));
   };
   const options = found.map((each) => [each.label, `${each.label} · ${each.note}`] as const);
   return (
@@ -37,6 +38,17 @@ function Connect({ task, onClose }: { task: Extract<Task, { kind: "connect" }>; 
       <Search placeholder="Search" value={query} onChange={setQuery} />
       <Choose label="Connect to" size={10} options={options} value={chosen?.label ?? ""} onChange={setLabel} />
       {!chosen && <p className="soft">Nothing in this pipeline fits.</p>}
+      {chosen?.name && (
+        <label className="field">
+          <span>Its name</span>
+          <input
+            required
+            pattern="[A-Za-z_]\w*"
+            value={name ?? chosen.name}
+            onChange={(event) => setName(event.target.value)}
+          />
+        </label>
+      )}
     </Dialog>
   );
 }

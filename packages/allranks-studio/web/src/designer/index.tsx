@@ -116,14 +116,15 @@ function Bar() {
 function Refused() {
   const { refused, draft, session } = useEditor();
   if (!refused) return null;
+  const again = draft === null ? "Make the change again" : "Replace the file by what was typed";
   const { message = "Nothing was changed.", document, problems = [], difference = [], retry } = refused;
   return (
     <div className="notice" role="alert">
-      <b>{message}</b>
+      <b>{document ? "Another program or page has changed the file." : message}</b>
       {difference.length > 0 && <pre>{["The edit would also have changed:", ...difference].join("\n")}</pre>}
       <Findings findings={problems} />
       <div>
-        {document && <Button className="primary" text="Make the change again" onClick={retry} />}{" "}
+        {document && <Button className="primary" text={again} onClick={retry} />}{" "}
         {draft !== null && <Button text="Drop what was typed" onClick={session.drop} />}{" "}
         <Button text="Close" onClick={session.dismiss} />
       </div>

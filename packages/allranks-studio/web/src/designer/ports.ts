@@ -71,7 +71,8 @@ const NONE: Graph = { inputs: [], outputs: [], nodes: [] };
 export interface Choice {
   label: string;
   note: string;
-  edits: Edit[];
+  name?: string; // proposed, of what is made by choosing it
+  edits: (name: string) => Edit[];
 }
 
 // Return what an output can be bound to: inputs, those of its very type, required and unset, first, and a new output of
@@ -92,13 +93,13 @@ export function targets(root: Graph | null, node: Node, port: Port, isInner = fa
       ({ node, input }): Choice => ({
         label: `${node.name}.${input.name}`,
         note: input.value ? `${input.type}, now ${shown(input.value)}` : input.type,
-        edits: [{ op: "set_input", node: node.path, input: input.name, value }],
+        edits: () => [{ op: "set_input", node: node.path, input: input.name, value }],
       }),
     );
   if (!from) return choices;
   const name = freeName(graph.outputs, port.name);
-  const edit: Edit = { op: "add_output", graph: path, name, node: from.name, port: port.name };
-  return [...choices, { label: "New pipeline output", note: name, edits: [edit] }];
+  const edits = (name: string): Edit[] => [{ op: "add_output", graph: path, name, node: from.name, port: port.name }];
+  return [...choices, { label: "New pipeline output", note: port.type, name, edits }];
 }
 
 // Return what an input can be bound to: outputs of other nodes, inputs of the graph, and a new input. set: the edit of
@@ -117,14 +118,17 @@ export function origins(root: Graph | null, node: Node, input: InputPort, set?: 
     .map(({ from, port }) => ({
       label: shown(source(from, port)),
       note: from ? port.type : `${port.type}, input of the pipeline`,
-      edits: [bind(source(from, port))],
+      edits: () => [bind(source(from, port))],
     }));
   const name = freeName([...graph.nodes, ...graph.inputs], input.name);
   const initial = input.value?.kind === "literal" ? input.value.value : input.default;
   const { type, minimum, maximum } = input;
-  const declared = { name, type, default: initial, minimum, maximum, enum: input.enum };
-  const add: Edit = { op: "add_input", graph: parentOf(node.path), ...declared };
-  return [...choices, { label: "New pipeline input", note: name, edits: [add, bind({ kind: "input", name })] }];
+  const declared = { type, default: initial, minimum, maximum, enum: input.enum };
+  const edits = (name: string): Edit[] => [
+    { op: "add_input", graph: parentOf(node.path), name, ...declared },
+    bind({ kind: "input", name }),
+  ];
+  return [...choices, { label: "New pipeline input", note: type, name, edits }];
 }
 
 // Return a name that none of the others has.

@@ -21,6 +21,7 @@ export class Session {
   private queue: Promise<unknown> = Promise.resolve();
   private timer = 0;
   private isUnsent = false; // whether the draft was not sent
+  private base = ""; // the digest of the text that the next change is based on; a draft keeps its own
   private moved: Document["positions"] = {};
 
   constructor(folder: string, path: string) {
@@ -101,7 +102,10 @@ export class Session {
   dismiss = () => this.set({ refused: null });
 
   // Forget a text that was typed and not taken.
-  drop = () => this.set({ refused: null, draft: null });
+  drop = () => {
+    this.base = this.state.get().document?.digest ?? "";
+    this.set({ refused: null, draft: null });
+  };
 
   private set(changes: Partial<SessionState>): void {
     this.state.set((before) => ({ ...before, ...changes }));
@@ -113,10 +117,10 @@ export class Session {
     this.set({ pending: [...this.state.get().pending, edits], refused: null });
     const answer = this.queue.then(async () => {
       try {
-        const digest = this.state.get().document?.digest;
-        return this.arrived(await post<Document>(`/api/document/${route}`, { ...this.file, digest, ...body }));
+        const sent = { ...this.file, digest: this.base, ...body };
+        return this.arrived(await post<Document>(`/api/document/${route}`, sent), true);
       } catch (error) {
-        this.refuse(error, () => this.change(route, body, edits));
+        this.refuse(error, () => (route === "text" ? this.flush() : this.change(route, body, edits)));
         return null;
       } finally {
         this.set({ pending: this.state.get().pending.filter((each) => each !== edits) });
@@ -127,16 +131,22 @@ export class Session {
   }
 
   // Take over a document from the server. Its text has the line ends of the editor; the server keeps those of the file.
-  private arrived(found: Document): Document {
+  // isOwn: a change of this page wrote it, and what is typed meanwhile is based on it
+  private arrived(found: Document, isOwn = false): Document {
     const { draft } = this.state.get();
     const text = found.text.replaceAll("\r\n", "\n");
     const document = { ...found, text, positions: { ...found.positions, ...this.moved } };
+    if (isOwn || draft === null || draft === text) this.base = found.digest;
     this.set({ document, error: null, draft: draft === text ? null : draft });
     return document;
   }
 
-  private refuse(error: unknown, retry: () => void): void {
+  private refuse(error: unknown, again: () => void): void {
     this.isUnsent ||= this.state.get().draft !== null;
+    const retry = () => {
+      this.base = this.state.get().document?.digest ?? "";
+      again();
+    };
     if (error instanceof ServerError && [409, 422].includes(error.status)) {
       const body = error.body as Partial<Conflict & Refusal>;
       if (body.document) this.arrived(body.document);
