@@ -32,8 +32,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=f"this machine has {missing}"))
 
 
-@pytest.fixture(scope="module")
-def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
+@pytest.fixture(scope="session")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project of the template, with runs that completed, a sweep, a run that failed, and a schedule that fired."""
     folder = tmp_path_factory.mktemp("studio") / "project"
     files.create(folder, files.template())
@@ -49,7 +49,13 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
         now = datetime.now(UTC)
         ledger.put(Schedule("nightly", "nightly", "", Cron("0 2 * * *"), CREATED), "{}", "", now, enabled=True)
         ledger.add("nightly", now)
-    with serving(folder) as client, chromium(tmp_path_factory.mktemp("profile")) as browser:
+    return folder
+
+
+@pytest.fixture(scope="session")
+def studio(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
+    """A tab with the project's studio."""
+    with serving(project) as client, chromium(tmp_path_factory.mktemp("profile")) as browser:
         yield browser.open(f"{client.origin}/?token={client.session.token}", 1440, 900)
 
 

@@ -29,6 +29,7 @@ def test_the_table_of_runs(studio: Client, root: Path) -> None:
     with locks.hold(root / "runs/live"):
         runs = studio.get("/api/runs")
     assert runs["id"] == ["live", "dead", "fired", "old"]
+    assert studio.get("/api/runs", since=int(BEGIN) + 10**6)["id"] == []
     assert runs["status"] == ["Running", "Interrupted", "Completed", "Completed"]
     assert runs["trigger"] == ["manual", "manual", "nightly", "manual"]
     assert runs["seconds"] == [None, None, 60, 60]

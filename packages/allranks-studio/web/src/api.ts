@@ -176,7 +176,7 @@ export interface PaletteItem extends Named {
 
 // ---------------------------------------------------------------------------------------------- runs
 
-// GET /api/runs?folder=F: all runs, newest first, in columns of the same length
+// GET /api/runs?folder=F: all runs, newest first, in columns of the same length; with &since=SECONDS those created since
 export interface Runs {
   id: string[];
   name: string[]; // the pipeline's display name

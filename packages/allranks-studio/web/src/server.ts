@@ -58,12 +58,19 @@ export interface Answer<T> {
   reload: () => void;
 }
 
+// How an answer is brought up to date by a part of it. query: of that part, or null to load the whole again.
+export interface Partial<T> {
+  query: (before: T) => Query | null;
+  merge: (before: T, part: T) => T;
+}
+
 // Load an address, and load it again after the events that concern it. concerns: after how many milliseconds, so that
 // many events are one request; true for 500. An empty path loads nothing.
 export function useServer<T>(
   path: string,
   query: Query = {},
   concerns: (event: Event) => boolean | number = () => false,
+  partial: Partial<T> | null = null,
 ): Answer<T> {
   const url = path && address(path, query);
   const [state, setState] = useState({ url: "", data: null as T | null, error: null as ServerError | null });
@@ -75,19 +82,21 @@ export function useServer<T>(
     if (!url) return;
     const control = new AbortController();
     const begin = performance.now();
+    const before = state.url === url && !state.error ? state.data : null;
+    const part = (before && partial?.query(before)) ?? null;
     const settle = (data: T | null, error: ServerError | null) =>
       setState((before) => ({ url, data: data ?? (before.url === url ? before.data : null), error }));
-    request<T>(url, { signal: control.signal })
+    request<T>(part ? address(path, { ...query, ...part }) : url, { signal: control.signal })
       .then((data) => {
         took.current = performance.now() - begin;
-        settle(data, null);
+        settle(part && before && partial ? partial.merge(before, data) : data, null);
       })
       .catch((error) => !control.signal.aborted && settle(null, error as ServerError));
     return () => control.abort();
   }, [url, version]);
   const next = useRef({ timer: 0, due: Number.POSITIVE_INFINITY });
   useEvents((event) => {
-    const delay = event.kind === "reset" || concerns(event);
+    const delay = concerns(event) || event.kind === "reset";
     // A page that follows an engine takes at most a tenth of a core from it.
     const wait = Math.max(delay === true ? 500 : Number(delay), 10 * took.current);
     if (delay === false || performance.now() + wait >= next.current.due) return;

@@ -113,7 +113,7 @@ class Reader:
         assert process.stdout is not None
         process.stdin.write(line)
         process.stdin.flush()
-        if not wait([process.stdout], self._seconds + _ALLOWANCE):
+        if not wait([process.stdout.fileno()], self._seconds + _ALLOWANCE):
             # The process bounds a reading, but not one that stops in the middle of its answer.
             _kill_children(process.pid)
             self._stop()

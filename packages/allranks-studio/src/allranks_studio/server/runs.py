@@ -21,9 +21,9 @@ _LONGEST = 200
 """Maximum characters of an input in the table."""
 
 
-def runs(folder: Folder) -> dict[str, Any]:
-    """Answer GET /api/runs. A run whose record is damaged is left out."""
-    records, now = stored.runs(folder.workspace, steps=False, unreadable=lambda *_: None), time.time()
+def runs(folder: Folder, since: int = 0) -> dict[str, Any]:
+    """Answer GET /api/runs. A run whose record is damaged is left out. since: when the first one was created"""
+    records, now = stored.runs(folder.workspace, since=since, steps=False, unreadable=lambda *_: None), time.time()
     return {
         "id": [run.id for run in records],
         "name": [run.display_name or run.name for run in records],

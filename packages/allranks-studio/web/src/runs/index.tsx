@@ -5,9 +5,9 @@ import { Button, Search, Select } from "../controls";
 import { count } from "../format";
 import { Dialog, Empty, Loading, Problem, useMedia } from "../parts";
 import { setQuery, useAddress, view } from "../router";
-import { useServer } from "../server";
 import { createSavedStore, useStore } from "../store";
 import { byColumn, columnsOf } from "./columns";
+import { useRuns } from "./data";
 import { EXAMPLE, filterRows } from "./filter";
 import { type Line, sorting, Table } from "./table";
 
@@ -23,10 +23,7 @@ const grouping = createSavedStore<Group>("studio.runs.group", "");
 const choice = createSavedStore<string[] | null>("studio.runs.columns", null); // null: the commonest metrics
 
 export default function RunsView({ folder }: { folder: Folder }) {
-  const { data, error } = useServer<Runs>("/api/runs", { folder: folder.id }, (event) => {
-    if (!("folder" in event) || event.folder !== folder.id) return false;
-    return event.kind === "run" ? 400 : event.kind === "points" && 5000;
-  });
+  const { data, error } = useRuns(folder.id);
   if (!data) return error ? <Problem error={error} /> : <Loading />;
   if (data.id.length) return <AllRuns folder={folder.id} runs={data} />;
   return (
