@@ -105,11 +105,11 @@ _measured: dict[str, tuple[float, float]] = {}
 def _peers(folder: Path) -> dict[str, tuple[float, float]]:
     """Return the seconds of the first answer and of the curves, by peer."""
     if not _measured:
-        with contextlib.suppress(RuntimeError):
+        with contextlib.suppress(RuntimeError, OSError):
             _measured["MLflow"] = peers.mlflow_seconds(peers.write_mlflow(folder.parent), free_ports.free_port())
         if (python := peers.tensorboard_python()) is not None:
             events = peers.write_tensorboard(folder.parent, python)
-            with contextlib.suppress(RuntimeError):
+            with contextlib.suppress(RuntimeError, OSError):
                 _measured["TensorBoard"] = peers.tensorboard_seconds(events, python, free_ports.free_port())
     return _measured
 

@@ -1,5 +1,6 @@
 """The pages of MLflow and TensorBoard: their first answer, and the curves of many runs, as their pages read them."""
 
+import contextlib
 import json
 import os
 import signal
@@ -10,7 +11,6 @@ import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 from bench import peers
@@ -102,7 +102,7 @@ def tensorboard_python() -> str | None:
     return peers.python(TENSORBOARD)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _served(command: Sequence[str], base: str) -> Iterator[float]:
     """Start a server, and yield the seconds until its first answer. It has ended after the block."""
     started = time.perf_counter()
@@ -116,8 +116,10 @@ def _served(command: Sequence[str], base: str) -> Iterator[float]:
             time.sleep(0.01)
         yield time.perf_counter() - started
     finally:
-        os.killpg(process.pid, signal.SIGTERM)  # MLflow's server starts others
-        process.wait(60)
+        for ended_by in (signal.SIGTERM, signal.SIGKILL):  # MLflow's server starts others, and may not end
+            with contextlib.suppress(subprocess.TimeoutExpired, ProcessLookupError):
+                os.killpg(process.pid, ended_by)
+                process.wait(20)
 
 
 def _seconds(requests: Sequence[str | urllib.request.Request]) -> float:
