@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,7 +20,6 @@ from allranks_studio.documents.comparison import difference
 from allranks_studio.documents.document import Document, Refused, language_of
 from allranks_studio.documents.edits import Edit, FromInput, FromOutput, Literal, Value
 from allranks_studio.documents.intended import intended, named
-from allranks_studio.documents.patches import Patch, applied
 from allranks_studio.documents.placing import placed
 from allranks_studio.documents.reading import Reader, Reading
 from allranks_studio.documents.source import Outline
@@ -148,17 +148,16 @@ class Outlined:
             edit = named(self.graph, edit, self.outline.taken)
             item = self.items[edit.component] if isinstance(edit, edits.AddNode) else None
             graph = intended(self.graph, edit, item)
-            patches = self.language.patches(self.text, edit, self.graph, self.path)
+            after = self.language.edited(self.text, edit, self.graph, self.path)
         except InputError:
             return
-        after = applied(self.text, patches)
         self.done.append(edit)
         told = f"{self.path}: {self.done}\n{after}"
         outline = self.language.outline(after)
         lines = {*difference(graph, outlined(graph, outline))} - self.unknown
         assert not lines, f"{lines}: {told}"
         self.refuse_other_changes(edit, graph, after, outline, told)
-        graph = _moved(graph, self.text, patches)
+        graph = _moved(graph, self.text, after)
         self.text, self.graph, self.outline = after, placed(graph, outline), outline
 
     def refuse_other_changes(self, edit: Edit, graph: Graph, after: str, outline: Outline, told: str) -> None:
@@ -175,13 +174,13 @@ class Outlined:
                 assert _lines(self.text, before, path) == _lines(after, outline, path), f"{path}: {told}"
 
 
-def _moved(graph: Graph, text: str, patches: Sequence[Patch]) -> Graph:
-    """Return the graph with the lines of its nodes after patches."""
-    starts = [0, *(match.end() for match in re.finditer("\n", text))]
-    changes = [(each.end, each.text.count("\n") - text.count("\n", each.start, each.end)) for each in patches]
+def _moved(graph: Graph, before: str, after: str) -> Graph:
+    """Return the graph with the lines of its nodes in the edited text."""
+    changes = SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False).get_opcodes()
 
     def line(number: int) -> int:
-        return number + sum(count for end, count in changes if number and end <= starts[number - 1])
+        above = (change for change in changes if change[1] < number)
+        return number + sum(end - start - (last - first) for _, first, last, start, end in above if last < number)
 
     def node(each: Node) -> Node:
         inner = each.graph and replace(each.graph, nodes=tuple(map(node, each.graph.nodes)))

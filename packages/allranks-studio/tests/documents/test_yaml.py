@@ -9,7 +9,6 @@ from allranks.errors import InputError
 from allranks_studio.documents import edits
 from allranks_studio.documents.canvas import Graph, InputPort, Layout, Node, OutputPort, Port
 from allranks_studio.documents.edits import Edit, FromInput, FromOutput, Literal, Value
-from allranks_studio.documents.patches import applied
 from allranks_studio.documents.yaml import Yaml
 
 TEXT = """\
@@ -71,7 +70,7 @@ GRAPH = Graph(
 
 
 def edited(text: str, edit: Edit, folder: Path = Path("/project")) -> str:
-    return applied(text, Yaml().patches(text, edit, GRAPH, folder / "pipeline.yml"))
+    return Yaml().edited(text, edit, GRAPH, folder / "pipeline.yml")
 
 
 def changed(text: str, edit: Edit, folder: Path = Path("/project")) -> str:
@@ -274,7 +273,7 @@ def test_an_edit_of_1000_steps_changes_two_lines() -> None:
     text = f"type: pipeline\njobs:\n{''.join(steps)}"
     graph = Graph(nodes=tuple(step(f"step_{n}") for n in range(1000)))
     edit = edits.SetInput("step_500", "data", FromOutput("step_499", "model"))
-    after = applied(text, Yaml().patches(text, edit, graph, Path("/project/pipeline.yml")))
+    after = Yaml().edited(text, edit, graph, Path("/project/pipeline.yml"))
     added = "        inputs:\n            data: ${{parent.jobs.step_499.outputs.model}}\n"
     assert after == text.replace(steps[500], steps[500] + added)
     assert Yaml().outline(after).nodes["step_500"].inputs["data"].line == 2 + 2 * 500 + 4

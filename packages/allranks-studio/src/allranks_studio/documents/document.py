@@ -16,7 +16,6 @@ from allranks_studio.documents.comparison import difference
 from allranks_studio.documents.edits import Edit
 from allranks_studio.documents.fixes import located
 from allranks_studio.documents.intended import intended, named
-from allranks_studio.documents.patches import applied
 from allranks_studio.documents.placing import placed
 from allranks_studio.documents.python import Python
 from allranks_studio.documents.reading import Reader, Reading
@@ -141,7 +140,7 @@ class Document:
             assert before is not None
             edit = named(before, edit, read.taken)
             intended(before, edit)  # which refuses what is impossible
-            text = applied(text, self._language.patches(text, edit, before, self._file))
+            text = self._language.edited(text, edit, before, self._file)
             data = file_text.encode(text, data, self._file)
             read = self._read(data)
             if read.graph is None:

@@ -1,10 +1,8 @@
 """A Python text that is edited in several passes: statements are found, added, moved and removed."""
 
 import ast
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 from pathlib import Path
 
 from allranks.contract.templating import PRIMITIVES
@@ -24,8 +22,9 @@ class Editor:
     def __init__(self, text: str, graph: Graph, path: Path) -> None:
         self.text, self.graph, self.path = text, graph, path
         self._before = python_imports.used_names(self.source)
+        self._imported: list[tuple[str, str]] = []
 
-    @cached_property
+    @property
     def module(self) -> Module:
         return parsed(self.text)
 
@@ -35,7 +34,6 @@ class Editor:
 
     def apply(self, *patches: Patch) -> None:
         self.text = applied(self.text, patches)
-        vars(self).pop("module", None)
 
     # Find
 
@@ -67,10 +65,15 @@ class Editor:
         """Return what `made` returns, and assign the node to a variable of its name first if it has none."""
         pipeline, made = self.made(path)
         if not made.variable:
-            start = self.source.span(made.statement)[0]
-            self.apply(Patch(start, start, f"{path.rpartition('.')[2]} = "))
+            self.assign(made, path.rpartition(".")[2])
             pipeline, made = self.made(path)
         return pipeline, made
+
+    def assign(self, made: Made, variable: str) -> None:
+        """Assign a node without a variable to one. Raise InputError if the code uses its name."""
+        self.refuse_taken(variable)
+        start = self.source.span(made.statement)[0]
+        self.apply(Patch(start, start, f"{variable} = "))
 
     def refuse_taken(self, name: str) -> None:
         """Raise InputError if the code uses a name, which a new node or input would hide."""
@@ -97,10 +100,9 @@ class Editor:
                 return f"{call}(type={self.source.literal(kind)}, path={self.source.literal(literal)})"
 
     def imported(self, module: str, name: str) -> str:
-        """Return the name in this text of a name of a module, which is imported if needed."""
-        local, patches = python_imports.imported(self.source, module, name)
-        self.apply(*patches)
-        return local
+        """Return the name in this text of a name of a module, which is imported at the end if needed."""
+        self._imported.append((module, name))  # an import would move the lines by which nodes are found
+        return python_imports.imported(self.source, module, name)[0]
 
     def call(self, head: str, arguments: Sequence[str], indent: str = "", tail: str = ")") -> str:
         """Return a call as code, in one line if it fits. head, tail: to the opening and from the closing bracket"""
@@ -116,9 +118,7 @@ class Editor:
         names = {each.arg: index for index, each in enumerate(call.keywords, count)}
         index = names.get(name, place if 0 <= place < count else None)
         if index is None:
-            is_named = not place == count > 1
-            item = f"{name}={code}" if is_named else code
-            self.apply(*([bracket.added(item, None if is_named else place)] if code else []))
+            self.apply(*([bracket.added(f"{name}={code}")] if code else []))
         elif code:
             self.apply(self.source.replaced(values[index], code))
         elif index < count - 1:
@@ -129,82 +129,54 @@ class Editor:
     # Statements
 
     def indent(self, pipeline: Pipeline) -> str:
-        first = pipeline.function.body[0]
-        return self.text[self.source.start_of_line(first.lineno) : self.source.span(first)[0]]
+        return self.source.indent(pipeline.function.body[0])
 
-    def insert_after(self, pipeline: Pipeline, statement: ast.stmt, code: str) -> None:
-        """Insert a statement, without indentation of its first line, after another one of the function."""
-        end = self.source.block(statement)[1]
-        newline = self.source.newline
-        before = "" if self.text[:end].endswith(("\n", "\r")) else newline
-        self.apply(Patch(end, end, f"{before}{self.indent(pipeline)}{code}{newline}"))
+    def insert_after(self, statement: ast.stmt, code: str) -> None:
+        """Insert a statement, without indentation of its first line, after another one."""
+        self.apply(self.source.insertion(self.source.block(statement)[1], statement, code))
 
     def append(self, pipeline: Pipeline, code: str) -> None:
         """Insert a statement at the end of the function, before it returns."""
-        *others, last = pipeline.function.body
-        if isinstance(last, ast.Pass) and not others:
+        last = pipeline.function.body[-1]
+        if isinstance(last, ast.Pass):
             self.apply(self.source.replaced(last, code))
-        elif not isinstance(last, ast.Return):
-            self.insert_after(pipeline, last, code)
-        elif others:
-            self.insert_after(pipeline, others[-1], code)
+        elif isinstance(last, ast.Return):
+            self.apply(self.source.insertion(self.source.above(self.source.block(last)[0]), last, code))
         else:
-            start = self.source.block(last)[0]
-            self.apply(Patch(start, start, f"{self.indent(pipeline)}{code}{self.source.newline}"))
+            self.insert_after(last, code)
 
     def remove(self, pipeline: Pipeline, *statements: ast.stmt) -> None:
-        """Remove statements of the function, with the comments above them and blank lines that would be left over."""
-        blank = re.compile(r"[ \t]*(\r\n|\n|\r)")
+        """Remove statements of the function."""
         for line in sorted((each.lineno for each in statements), reverse=True):  # so that the other lines stay
             body = self.module.pipelines[pipeline.function.name].function.body
             statement = next(each for each in body if each.lineno == line)
-            start, end = self.source.block(statement)
-            line_before = self.source.start_of_line(self.text.count("\n", 0, start)) if start else 0
-            following = blank.match(self.text, end)
-            if following and (body[0] is statement or blank.fullmatch(self.text[line_before:start])):
-                end = following.end()
             is_only = len(body) == 1
-            self.apply(self.source.replaced(statement, "pass") if is_only else Patch(start, end, ""))
+            self.apply(self.source.replaced(statement, "pass") if is_only else self.source.removal(statement))
 
     def order(self, function: str) -> None:
-        """Move statements of a function after those that assign what they use.
-
-        Raise InputError if a statement would move past one that changes a variable that it uses.
-        """
-        for _ in range(200):
-            pipeline = self.module.pipelines[function]
-            body = pipeline.function.body
-            times = Counter(name for each in body for name in _assigned(each))
-            assigned = {name: place for place, each in enumerate(body) for name in _assigned(each) if times[name] == 1}
-            for place, statement in enumerate(body):
-                late = [assigned[name] for name in _loaded(statement) if assigned.get(name, -1) > place]
-                if late:
-                    break
-            else:
-                return
-            after = max(late)
-            names = set(_assigned(body[after]))
-            while after + 1 < len(body) and _is_setting(body[after + 1], names):
-                after += 1
-            for each in body[place + 1 : after + 1]:
-                if changed := [name for name in _assigned(each) if times[name] > 1 and name in _loaded(statement)]:
-                    raise in_use(changed[0], each.lineno)
-            start, end = self.source.block(statement)
-            target = self.source.block(body[after])[1]
-            moved = self.text[start:end]
-            before = "" if self.text[:target].endswith(("\n", "\r")) else self.source.newline
-            self.apply(Patch(start, end, ""), Patch(target, target, before + moved))
+        """Move statements of a function after those that assign what they use."""
+        body = self.module.pipelines[function].function.body
+        ordered = _ordered(body)
+        if ordered != body:
+            blocks = {each: self.source.block(each) for each in body}
+            starts = [blocks[body[0]][0], *(blocks[each][1] for each in body)]
+            texts = {each: self.text[start : blocks[each][1]] for each, start in zip(body, starts, strict=False)}
+            moved = (texts[each].rstrip("\r\n") + self.source.newline for each in ordered)
+            self.apply(Patch(starts[0], starts[-1], "".join(moved).lstrip("\r\n")))
 
     def names_in(self, pipeline: Pipeline, name: str) -> list[ast.Name]:
         """Return the uses of a variable in a function. Raise InputError for one that has no certain place."""
-        texts = [each for each in ast.walk(pipeline.function) if isinstance(each, ast.JoinedStr)]
-        for text in texts:
-            if any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(text)):
+        nodes = [node for statement in pipeline.function.body for node in ast.walk(statement)]
+        names = [each for each in nodes if isinstance(each, ast.Name) and each.id == name]
+        for text in nodes:
+            if isinstance(text, ast.JoinedStr) and any(each in names for each in ast.walk(text)):
                 raise in_use(name, text.lineno)
-        return [each for each in ast.walk(pipeline.function) if isinstance(each, ast.Name) and each.id == name]
+        return names
 
     def result(self) -> str:
-        """Return the text, without imports, loaded components and pipelines that the edit made superfluous."""
+        """Return the text, with new imports, and without what the edit made superfluous."""
+        for module, name in self._imported:
+            self.apply(*python_imports.imported(self.source, module, name)[1])
         unused: set[str] = set()
         while more := self._before - python_imports.used_names(self.source) - unused:
             unused |= more
@@ -218,16 +190,34 @@ def in_use(name: str, line: int) -> InputError:
     return InputError(Problem(f"line {line}", f"this code uses {name}", "a call of a step", "edit this line first"))
 
 
-def _assigned(statement: ast.stmt) -> list[str]:
+def _ordered(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Return statements, each after those that assign what it uses, and after their settings."""
+    times = Counter(name for each in body for name in _assigned(each))
+    ordered, place, moves = [*body], 0, 0
+    while place < len(ordered):
+        used = {name for name in _used(ordered[place]) if times[name] == 1}
+        target = max((n for n, each in enumerate(ordered) if used & _assigned(each)), default=place)
+        names = _assigned(ordered[target])
+        while target > place and target + 1 < len(ordered) and _is_setting(ordered[target + 1], names):
+            target += 1
+        if target > place and moves < 200:  # names may be used in a circle
+            ordered.insert(target, ordered.pop(place))
+            moves += 1
+        else:
+            place += 1
+    return ordered
+
+
+def _assigned(statement: ast.stmt) -> set[str]:
     targets = statement.targets if isinstance(statement, ast.Assign) else ()
-    return [each.id for each in targets if isinstance(each, ast.Name)]
+    return {each.id for each in targets if isinstance(each, ast.Name)}
 
 
 def _is_setting(statement: ast.stmt, names: set[str]) -> bool:
     """Return whether a statement only sets something of a node in one of these variables."""
     is_plain = isinstance(statement, (ast.Assign, ast.Expr)) and not _assigned(statement)
-    return is_plain and bool(names.intersection(_loaded(statement)))
+    return is_plain and bool(names & _used(statement))
 
 
-def _loaded(statement: ast.stmt) -> Iterator[str]:
-    return (each.id for each in ast.walk(statement) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load))
+def _used(statement: ast.stmt) -> set[str]:
+    return {each.id for each in ast.walk(statement) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}

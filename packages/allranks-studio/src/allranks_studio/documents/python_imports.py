@@ -4,7 +4,6 @@ import ast
 import os
 import re
 import sys
-from collections.abc import Iterator
 from itertools import chain, count
 from pathlib import Path
 
@@ -12,42 +11,43 @@ from allranks.azure.dsl import load_code
 from allranks_studio.documents.components import spec_of
 from allranks_studio.documents.patches import Patch
 from allranks_studio.documents.python_outline import decorator_of, root_of
-from allranks_studio.documents.python_source import Bracket, Source, laid_out
+from allranks_studio.documents.python_source import Bracket, Source
 
 LIBRARY = "allranks.library"
+
+_LOAD = re.compile(r"""(?P<name>\w+) = load_component\(\s*(?:source=)?(?P<base>.*?)(["'])(?P<path>.+)\3,?\s*\)""")
+"""A component that is loaded, as in ``train = load_component(HERE / "train.yaml")``. base: ``HERE /``"""
 
 
 def imported(source: Source, module: str, name: str) -> tuple[str, list[Patch]]:
     """Return the name in this file of a name of a module, and the patches that import it."""
-    same = [each for each in source.tree.body if isinstance(each, ast.ImportFrom) and each.module == module]
-    for each in same:
-        for alias in each.names:
-            if alias.name == name:
-                return alias.asname or name, []
-    if same and same[-1].names[0].name != "*":
-        return name, [_extended(source, same[-1], name)]
-    statement = f"from {module} import {name}{source.newline}"
     imports = [each for each in source.tree.body if isinstance(each, (ast.Import, ast.ImportFrom))]
-    package, standard = module.partition(".")[0], sys.stdlib_module_names
+    same = [each for each in imports if isinstance(each, ast.ImportFrom) and each.module == module]
+    names = {alias.name: alias.asname or alias.name for each in same for alias in each.names}
+    if name in names:
+        return names[name], []
+    if same and "*" not in names:
+        return name, [_extended(source, same[-1], name)]
+    key, package = _key(module), module.partition(".")[0]
     near = [each for each in imports if _module(each).partition(".")[0] == package]
-    others = [each for each in imports if _module(each) != "__future__"]
-    near = near or [each for each in others if (_module(each).partition(".")[0] in standard) == (package in standard)]
-    before = next((each for each in near if _module(each) > module), None)
-    if before is None and not near and package in standard and imports == others != []:
-        before, statement = imports[0], statement + source.newline
-    if before is not None:
-        start = source.block(before)[0]
-        return name, [Patch(start, start, statement)]
-    first = [
-        each for each in source.tree.body[:1] if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)
-    ]
-    after = [*first, *imports, *near][-1:]
-    place = source.block(after[0])[1] if after else 0
-    return name, [Patch(place, place, statement if near or not after else source.newline + statement)]
+    near = near or [each for each in imports if _key(_module(each))[0] == key[0]]
+    earlier = [each for each in near or imports if _key(_module(each)) < key]
+    statement, gap = f"from {module} import {name}{source.newline}", "" if near else source.newline
+    if earlier:
+        place = source.block(earlier[-1])[1]
+        return name, [Patch(place, place, gap + statement)]
+    place = source.block([*near, *imports, *source.tree.body][0])[0]
+    return name, [Patch(place, place, statement + gap)]
 
 
 def _module(node: ast.Import | ast.ImportFrom) -> str:
     return node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name
+
+
+def _key(module: str) -> tuple[int, str]:
+    """Return the key by which isort and ruff sort modules: by the group, and by the name."""
+    package = module.partition(".")[0]
+    return (0 if package == "__future__" else 1 if package in sys.stdlib_module_names else 2), module
 
 
 def _order(name: str) -> tuple[int, str]:
@@ -56,20 +56,11 @@ def _order(name: str) -> tuple[int, str]:
 
 
 def _extended(source: Source, node: ast.ImportFrom, name: str) -> Patch:
-    names = [alias.name for alias in node.names]
+    names, bracket = [alias.name for alias in node.names], _names(source, node)
     later = [place for place, each in enumerate(names) if _order(each) > _order(name)]
-    is_sorted = names == sorted(names, key=_order)
-    place = later[0] if is_sorted and later else len(names)
-    bracket = _names(source, node)
-    if source.text[bracket.start - 1] == "(":
-        return bracket.added(name, place)
-    texts = [*bracket.texts[:place], name, *bracket.texts[place:]]
-    start, _ = source.span(node)
-    line = ", ".join(texts)
-    if bracket.start - start + len(line) <= source.width:
-        return Patch(bracket.start, bracket.end, line)
-    rows = laid_out(texts, "(" * source.width, "", source, hangs=False)  # a head that leaves no room in one line
-    return Patch(bracket.start, bracket.end, f"({rows.strip(' ')})")
+    patch = bracket.added(name, later[0] if later and names == sorted(names, key=_order) else None)
+    has_bracket = source.text[bracket.start - 1] == "("
+    return patch if has_bracket or "\n" not in patch.text else Patch(patch.start, patch.end, f"({patch.text})")
 
 
 def _names(source: Source, node: ast.ImportFrom) -> Bracket:
@@ -77,8 +68,7 @@ def _names(source: Source, node: ast.ImportFrom) -> Bracket:
     spans = [source.span(alias) for alias in node.names]
     end = source.span(node)[1]
     if source.text[end - 1] == ")":
-        start = source.text.index("(", source.span(node)[0]) + 1
-        return Bracket(source, start, end - 1, spans, hangs=False)
+        return Bracket(source, source.text.index("(", source.span(node)[0]) + 1, end - 1, spans)
     return Bracket(source, spans[0][0], end, spans)
 
 
@@ -88,28 +78,19 @@ def used_names(source: Source) -> set[str]:
 
 
 def without(source: Source, name: str) -> list[Patch]:
-    """Return the patches that remove an import of a name, or the statement or function that defines it."""
+    """Return the patches that remove the import of a name, or the loaded component or the pipeline that defines it."""
     for node in source.tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name == name and decorator_of(node):
-            start, end = source.block(node)
-            following = re.compile(r"\s*(?:\r\n|\n|\r)(?=\S)").match(source.text, end)
-            return [Patch(start, following.end() if following else end, "")]
         if isinstance(node, ast.ImportFrom):
-            for place, alias in enumerate(node.names):
-                if (alias.asname or alias.name) == name:
-                    is_only = len(node.names) == 1
-                    return [Patch(*source.block(node), "")] if is_only else [_names(source, node).removed(place)]
-        elif isinstance(node, ast.Assign) and root_of(node.targets[0]) == name and _loaded(node) is not None:
-            return [Patch(*source.block(node), "")]
+            names = [alias.asname or alias.name for alias in node.names]
+            if name in names and len(names) > 1:
+                return [_names(source, node).removed(names.index(name))]
+        else:
+            load = _LOAD.fullmatch(source.code(node))
+            names = [load["name"]] if load else []
+            names += [node.name] if isinstance(node, ast.FunctionDef) and decorator_of(node) else []
+        if name in names:
+            return [source.removal(node)]
     return []
-
-
-def _loaded(node: ast.stmt) -> ast.expr | None:
-    """Return the path of ``NAME = load_component(PATH)``."""
-    call = node.value if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) else None
-    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "load_component"):
-        return None
-    return call.args[0] if call.args else next((each.value for each in call.keywords if each.arg == "source"), None)
 
 
 def component(source: Source, reference: str, file: Path) -> tuple[str, list[Patch]]:
@@ -126,34 +107,20 @@ def component(source: Source, reference: str, file: Path) -> tuple[str, list[Pat
         reference = name.removeprefix("azureml:")
         variable = _free(re.split("[:@]", reference)[0].rpartition("/")[2], source)
         return variable, _registered(source, variable, f"azureml:{reference}")
-    variable, loads = _free(spec.parent.name, source), [*_loads(source, file)]
-    for node, _, folder, relative in loads:
-        if (folder / relative).resolve() == spec:
-            return root_of(node.targets[0]), []
-    patches: list[Patch] = []
-    if loads:
-        after, base, folder, _ = loads[-1]
-    else:
+    variable, after, base, folder, patches = _free(spec.parent.name, source), None, "", file.parent, list[Patch]()
+    for node in source.tree.body:
+        load = _LOAD.fullmatch(source.code(node))
+        near = (each for each in (*file.parents[:4], *spec.parents) if load and (each / load["path"]).is_file())
+        if load and (found := next(near, None)):
+            if (found / load["path"]).resolve() == spec:
+                return load["name"], []
+            after, base, folder = node, load["base"], found
+    if after is None:
         path, patches = imported(source, "pathlib", "Path")
-        after, base, folder = None, f"{path}(__file__).parent / ", file.parent
+        base = f"{path}(__file__).parent / "
     place = source.literal(Path(os.path.relpath(spec, folder)).as_posix())
     _, more = imported(source, "azure.ai.ml", "load_component")
     return variable, [*patches, *more, _appended(source, f"{variable} = load_component({base}{place})", after)]
-
-
-def _loads(source: Source, file: Path) -> Iterator[tuple[ast.Assign, str, Path, str]]:
-    """Yield the statements that load a component: with the code before its path, as in ``HERE / "a.yaml"``, the folder
-    that this code means, and the path."""
-    near = [folder for parent in file.parents[:4] for folder in (parent, *sorted(parent.glob("*/")))]
-    for node in source.tree.body:
-        given = path = _loaded(node)
-        code = ""
-        if isinstance(given, ast.BinOp) and isinstance(given.op, ast.Div):
-            path, code = given.right, f"{source.code(given.left)} / "
-        name = str(path.value) if isinstance(path, ast.Constant) else "?"
-        found = next((folder for folder in near if (folder / name).is_file()), None)
-        if isinstance(node, ast.Assign) and found is not None:
-            yield node, code, found, name
 
 
 def _registered(source: Source, variable: str, reference: str) -> list[Patch]:
@@ -171,9 +138,8 @@ def _registered(source: Source, variable: str, reference: str) -> list[Patch]:
 def _appended(source: Source, statement: str, after: ast.stmt | None) -> Patch:
     """Return the patch that adds a statement of the module after another one, by default after the imports."""
     imports = [each for each in source.tree.body if isinstance(each, (ast.Import, ast.ImportFrom))]
-    last = after or (imports[-1] if imports else None)
-    end = source.block(last)[1] if last is not None else 0
-    return Patch(end, end, f"{'' if after else source.newline}{statement}{source.newline}")
+    last = after or [*source.tree.body[:1], *imports][-1]
+    return source.insertion(source.block(last)[1], last, f"{'' if after else source.newline}{statement}")
 
 
 def _free(name: str, source: Source) -> str:

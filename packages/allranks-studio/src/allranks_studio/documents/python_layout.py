@@ -1,6 +1,7 @@
 """The layout, the distribution and the compute of a node in Python: `layout(...)`, or objects of the SDK."""
 
 import ast
+from itertools import takewhile
 from pathlib import Path
 
 from allranks.catalog import shipped_specs
@@ -10,7 +11,7 @@ from allranks_studio.documents import edits, python_imports
 from allranks_studio.documents.canvas import WITH_PROCESSES
 from allranks_studio.documents.patches import Patch
 from allranks_studio.documents.python_editor import Editor
-from allranks_studio.documents.python_outline import decorator_of, is_layout, root_of, set_by
+from allranks_studio.documents.python_outline import decorator_of, is_layout, set_by
 from allranks_studio.documents.rewiring import node_at
 
 _INSTANCES, _PROCESSES = "instance_count", "process_count_per_instance"
@@ -20,41 +21,27 @@ _CLASSES = {
     "tensorflow": "TensorFlowDistribution",
     "ray": "RayDistribution",
 }
+_OBJECTS = (("resources",), ("distribution",), ("set_resources",))
 
 
 def set_layout(editor: Editor, edit: edits.SetLayout) -> None:
     """Change the layout of a node in the style that the file has for it."""
     _, made = editor.made(edit.node)
-    if made.hidden:
-        found = "an if statement sets the layout here"
-        raise InputError(Problem(f"line {made.hidden[0]}", found, "", "edit that line"))
-    if len(made.layouts) > 1:
-        line = made.layouts[-1].lineno
-        raise InputError(Problem(f"line {line}", f"the layout of {edit.node} is set twice", "", "remove one"))
-    before = node_at(editor.graph, edit.node).layout
-    around = edit.node.rpartition(".")[0]
+    before, around = node_at(editor.graph, edit.node).layout, edit.node.rpartition(".")[0]
+    assert before is not None
     codes = {_INSTANCES: editor.code(edit.instances, "integer", around)}
-    if before is not None and before.distribution in WITH_PROCESSES:
+    if before.distribution in WITH_PROCESSES:
         codes[_PROCESSES] = editor.code(edit.processes, "integer", around)
     if made.layouts:
         for place, (name, code) in enumerate(codes.items(), 1):
-            editor.argument(editor.made(edit.node)[1].layouts[0], name, code, place)
-    elif not _uses_allranks(editor) or any(_is_of_objects(each) for each in made.settings):
-        if before is None or edit.instances != before.instances:
+            editor.argument(editor.made(edit.node)[1].layouts[-1], name, code, place)
+    elif "from allranks" not in editor.text or any(set_by(each)[:1] in _OBJECTS for each in made.settings):
+        if edit.instances != before.instances:
             _set_object(editor, edit.node, "resources", _INSTANCES, codes[_INSTANCES])
-        if before is not None and _PROCESSES in codes and edit.processes != before.processes:
+        if _PROCESSES in codes and edit.processes != before.processes:
             _set_object(editor, edit.node, "distribution", _PROCESSES, codes[_PROCESSES], _CLASSES[before.distribution])
     else:
         _add_call(editor, edit.node, codes)
-
-
-def _uses_allranks(editor: Editor) -> bool:
-    imports = [each for each in editor.source.tree.body if isinstance(each, ast.ImportFrom)]
-    return any((each.module or "").partition(".")[0] == "allranks" for each in imports)
-
-
-def _is_of_objects(statement: ast.stmt) -> bool:
-    return set_by(statement)[:1] in (("resources",), ("distribution",), ("set_resources",))
 
 
 def _add_call(editor: Editor, path: str, codes: dict[str, str]) -> None:
@@ -65,7 +52,7 @@ def _add_call(editor: Editor, path: str, codes: dict[str, str]) -> None:
     function = editor.imported("allranks", "layout")
     pipeline, made = editor.made(path)
     call = editor.call(f"{function}(", [made.variable, *given], editor.indent(pipeline))
-    editor.insert_after(pipeline, made.statements[-1], call)
+    editor.insert_after(made.statements[-1], call)
 
 
 def _set_object(
@@ -87,47 +74,35 @@ def _set_object(
 
 def _assign(editor: Editor, path: str, key: str, code: str) -> None:
     """Replace the value of ``step.key = ...``, or add this statement after the call that makes the node."""
-    pipeline, made = editor.named(path)
+    _, made = editor.named(path)
     if (setting := made.setting(key)) is not None:
         editor.apply(editor.source.replaced(setting.value, code))
         return
     # Before a call of `layout`, which copies the distribution.
-    first = [each for each in made.settings if not (isinstance(each, ast.Expr) and is_layout(each.value))]
-    after = first[-1] if first and first[-1].lineno == made.statements[-1].lineno else made.statement
-    editor.insert_after(pipeline, after, f"{made.variable}.{key} = {code}")
+    *_, after = takewhile(lambda each: not (isinstance(each, ast.Expr) and is_layout(each.value)), made.statements)
+    editor.insert_after(after, f"{made.variable}.{key} = {code}")
 
 
 def set_distribution(editor: Editor, edit: edits.SetDistribution) -> None:
     """Change the distribution: to the variant of the library's component, or with an object of the SDK."""
     _, made = editor.named(edit.node)
-    name = _library_name(editor, (made.base or made).call)
-    sets_object = any(set_by(each)[:1] == ("distribution",) for each in made.settings)
-    if variant := "" if sets_object else _variant(name, edit.distribution):
-        local = editor.imported(python_imports.LIBRARY, variant)
-        _, made = editor.made(edit.node)
-        editor.apply(editor.source.replaced((made.base or made).call.func, local))
+    node = node_at(editor.graph, edit.node)
+    is_object = any(set_by(each)[:1] == ("distribution",) for each in made.settings)
+    is_object = is_object or not isinstance(made.call.func, ast.Name)
+    if variant := "" if is_object else _variant(node.component.removeprefix("allranks_"), edit.distribution):
+        editor.apply(editor.source.replaced(made.call.func, editor.imported(python_imports.LIBRARY, variant)))
     elif edit.distribution == "none":
         found = "its component has no variant without a distribution"
         raise InputError(Problem(f"step {edit.node}", found, "another distribution"))
     else:
-        layout, given = node_at(editor.graph, edit.node).layout, ""
-        if layout is not None and edit.distribution != "ray":
-            is_workers = edit.distribution == "tensorflow"
-            count = layout.instances if is_workers else layout.processes
-            code = editor.code(count, "integer", edit.node.rpartition(".")[0])
-            given = f"{'worker_count' if is_workers else _PROCESSES}={code}"
+        given = ""
+        if node.layout is not None and edit.distribution in WITH_PROCESSES:
+            given = f"{_PROCESSES}={editor.code(node.layout.processes, 'integer', edit.node.rpartition('.')[0])}"
         kind = editor.imported("azure.ai.ml", _CLASSES[edit.distribution])
         _assign(editor, edit.node, "distribution", f"{kind}({given})")
     _, made = editor.made(edit.node)
     if made.layouts and edit.distribution not in WITH_PROCESSES:
         editor.argument(made.layouts[0], _PROCESSES, "", 2)
-
-
-def _library_name(editor: Editor, call: ast.Call) -> str:
-    """Return the name in the library of the component that a call makes a node of; "" if it is of none."""
-    imports = [each for each in editor.source.tree.body if isinstance(each, ast.ImportFrom)]
-    aliases = [alias for each in imports if each.module == python_imports.LIBRARY for alias in each.names]
-    return {alias.asname or alias.name: alias.name for alias in aliases}.get(root_of(call.func), "")
 
 
 def _variant(name: str, distribution: str) -> str:
@@ -168,8 +143,8 @@ def set_compute(editor: Editor, edit: edits.SetCompute) -> None:
 def _set_default(editor: Editor, code: str) -> None:
     for statement in ast.walk(editor.source.tree):
         if isinstance(statement, ast.Assign) and set_by(statement) == ("settings", "default_compute"):
-            block = editor.source.block(statement)
-            editor.apply(editor.source.replaced(statement.value, code) if code else Patch(*block, ""))
+            source = editor.source
+            editor.apply(source.replaced(statement.value, code) if code else source.removal(statement))
             return
     decorator = decorator_of(editor.pipeline("").function)
     if isinstance(decorator, ast.Call):

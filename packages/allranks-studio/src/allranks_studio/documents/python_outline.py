@@ -1,8 +1,8 @@
 """The calls in a Python file that make nodes: where they are, and what they set."""
 
 import ast
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TypeGuard
 
@@ -27,9 +27,8 @@ class Made:
     key:      the node's name, or "@" and the line of the call if the text does not tell it
     variable: "" if there is none
     inputs:   the code of each input that is set
-    layouts:  calls of `layout` for it; settings: other statements that set something of it
-    hidden:   lines of conditional settings
-    base:     of a sweep, the call that it was made of
+    layouts:  calls of `layout` for it
+    settings: other statements that set something of it. Those of a sweep begin with the step that it repeats
     """
 
     key: str
@@ -40,14 +39,11 @@ class Made:
     inputs: dict[str, ast.expr] = field(default_factory=dict)
     layouts: list[ast.Call] = field(default_factory=list)
     settings: list[ast.stmt] = field(default_factory=list)
-    hidden: list[int] = field(default_factory=list)
-    base: "Made | None" = None
 
     @property
     def statements(self) -> list[ast.stmt]:
         """All statements of the node, in order."""
-        found = [*(self.base.statements if self.base else ()), self.statement, *self.settings]
-        return sorted(found, key=lambda each: each.lineno)
+        return sorted([self.statement, *self.settings], key=lambda each: each.lineno)
 
     def setting(self, *names: str) -> ast.Assign | None:
         """Return the last statement ``step.NAME.NAME = ...``, which sets something of the node."""
@@ -61,6 +57,8 @@ class Pipeline:
     def __init__(self, source: Source, function: ast.FunctionDef) -> None:
         self.source, self.function = source, function
         self.parameters = {argument.arg: (argument, default) for argument, default in parameters_of(function)}
+        last = function.body[-1]
+        self.result = last.value if isinstance(last, ast.Return) and isinstance(last.value, ast.Dict) else None
         self.made: list[Made] = []
         self._aliases: dict[str, ast.expr] = {}
         for statement in function.body:
@@ -68,10 +66,10 @@ class Pipeline:
         self._name()
 
     @property
-    def result(self) -> ast.Dict | None:
-        """The dictionary that the function returns."""
-        last = self.function.body[-1]
-        return last.value if isinstance(last, ast.Return) and isinstance(last.value, ast.Dict) else None
+    def outputs(self) -> dict[str, ast.expr]:
+        """The code of each output in the dictionary that the function returns."""
+        entries = zip(self.result.keys, self.result.values, strict=True) if self.result else ()
+        return {str(getattr(key, "value", "")): value for key, value in entries}
 
     def by_variable(self, variable: str) -> Made | None:
         """Return the last call whose node is in a variable."""
@@ -94,18 +92,16 @@ class Pipeline:
             made = Made(f"@{call.lineno}", variable, call, statement)
             made.inputs = {each.arg: each.value for each in call.keywords if each.arg}
             made.layouts += [value] if call is not value else []
-            if isinstance(call.func, ast.Attribute) and call.func.attr == "sweep":
-                made.base = self.by_variable(root_of(call.func))
-                made.inputs = dict(made.base.inputs) if made.base else {}
+            if last_name(call.func) == "sweep" and (step := self.by_variable(root_of(call.func))) is not None:
+                self.made.remove(step)
+                step.settings.insert(0, step.statement)
+                made = replace(step, key=made.key, variable=variable, statement=statement)
             self.made.append(made)
             self._add_locked(statement, call)
         else:
             if isinstance(target, ast.Name) and value is not None:
                 self._aliases[target.id] = value
             self._add_locked(statement, None)
-            for each in ast.walk(statement):
-                if isinstance(each, ast.stmt) and (made := self.by_variable(_node_set_by(each))):
-                    made.hidden.append(each.lineno)
 
     def _owner(self, call: ast.Call) -> Made | None:
         """Return the node that a call on its own sets: ``layout(train, 2)``, ``train.set_limits()``."""
@@ -154,6 +150,13 @@ class Pipeline:
             literal = ()
         is_plain = literal is None or isinstance(literal, (str, int, float, bool))
         return Literal(literal) if is_plain else Expression(self.source.code(code))
+
+    def uses(self, code: ast.AST, values: Collection[Value]) -> list[ast.expr]:
+        """Return the parts of code that mean one of some values."""
+        is_use = isinstance(code, (ast.Attribute, ast.Subscript, ast.Name)) and isinstance(code.ctx, ast.Load)
+        if is_use and isinstance(code, ast.expr) and self.value(code) in values:
+            return [code]
+        return [each for child in ast.iter_child_nodes(code) for each in self.uses(child, values)]
 
     def at(self, code: ast.expr) -> ValuePlace:
         return ValuePlace(self.value(code), code.lineno)
@@ -208,10 +211,9 @@ class Module:
             for name, (argument, default) in pipeline.parameters.items():
                 value = pipeline.value(default) if default is not None else Literal(None)
                 inputs[path, name] = ValuePlace(value, argument.lineno)
-            for key, entry in _entries(pipeline.result):
-                outputs[path, key] = pipeline.at(entry)
-            bases = [made.base for made in pipeline.made]
-            for made in reversed([made for made in pipeline.made if made not in bases]):
+            for name, code in pipeline.outputs.items():
+                outputs[path, name] = pipeline.at(code)
+            for made in reversed(pipeline.made):
                 for key in {made.key, f"@{made.call.lineno}"}:
                     nodes[f"{path}.{key}".lstrip(".")] = self._placed(pipeline, made)
                     if (inner := self.nested(made)) is not None and depth < 9:
@@ -225,15 +227,8 @@ class Module:
         inner = self.nested(made)
         by_place = zip(inner.parameters if inner else (), made.call.args, strict=False)
         code: ast.expr | ast.stmt = made.call if made.lock else made.statement
-        first, last = (made.base.statement if made.base else code).lineno, code.end_lineno or code.lineno
         inputs = {name: pipeline.at(value) for name, value in (dict(by_place) | made.inputs).items()}
-        return NodePlace(first, last, made.lock, inputs)
-
-
-def _entries(result: ast.Dict | None) -> Iterator[tuple[str, ast.expr]]:
-    for key, value in zip(result.keys, result.values, strict=True) if result else ():
-        if isinstance(key, ast.Constant) and isinstance(key.value, str):
-            yield key.value, value
+        return NodePlace(min(made.call.lineno, code.lineno), code.end_lineno or code.lineno, made.lock, inputs)
 
 
 def decorator_of(function: ast.FunctionDef) -> ast.expr | None:
@@ -279,12 +274,3 @@ def _names_after(code: ast.AST) -> tuple[str, ...]:
         names.insert(0, code.attr if isinstance(code, ast.Attribute) else str(getattr(code.slice, "value", "")))
         code = code.value
     return tuple(names)
-
-
-def _node_set_by(statement: ast.stmt) -> str:
-    """Return the variable whose node a statement sets; "" if there is none."""
-    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], (ast.Attribute, ast.Subscript)):
-        return root_of(statement.targets[0])
-    if isinstance(statement, ast.Expr) and is_layout(statement.value) and statement.value.args:
-        return root_of(statement.value.args[0])
-    return ""

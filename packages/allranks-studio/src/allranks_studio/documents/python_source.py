@@ -3,7 +3,7 @@
 import ast
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,10 +20,9 @@ class Source:
         self.text = text
         try:
             self.tree = ast.parse(text)
-        except SyntaxError as error:
-            raise InputError(Problem(f"line {error.lineno or 1}", f"it is not Python: {error.msg}", "Python")) from None
-        except (ValueError, RecursionError, MemoryError) as error:
-            raise InputError(Problem("line 1", f"it is not Python: {error}", "Python")) from None
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            line, found = getattr(error, "lineno", None) or 1, getattr(error, "msg", error)
+            raise InputError(Problem(f"line {line}", f"it is not Python: {found}", "Python")) from None
         self._starts = [0, *(match.end() for match in re.finditer(r"\r\n|\r|\n", text)), len(text)]
 
     @cached_property
@@ -37,19 +36,15 @@ class Source:
 
     @cached_property
     def unit(self) -> str:
-        """The indentation of a block."""
-        inside = (
-            node.body[0].col_offset - node.col_offset for node in ast.walk(self.tree) if isinstance(node, _BLOCKS)
-        )
-        return "\t" if "\n\t" in self.text else " " * min((each for each in inside if each > 0), default=4)
+        """The indentation of a block: that of the first function."""
+        found = re.search(r"^(?:def |\)).*:[ \t]*\r?\n([ \t]+)", self.text, re.MULTILINE)
+        return found[1] if found else "    "
 
     @cached_property
     def taken(self) -> set[str]:
         """The names of the file's functions, imports and variables."""
-        nodes = [*ast.walk(self.tree)]
-        functions = {each.name for each in nodes if isinstance(each, ast.FunctionDef)}
-        imported = {each.asname or each.name for each in nodes if isinstance(each, ast.alias)}
-        return functions | imported | {each.id for each in nodes if isinstance(each, ast.Name)}
+        names = (getattr(node, key, None) for node in ast.walk(self.tree) for key in ("id", "name", "asname"))
+        return {name for name in names if isinstance(name, str)}
 
     def start_of_line(self, line: int) -> int:
         """Return the offset of a line, from 1; the end of the text for the line after the last one."""
@@ -72,10 +67,6 @@ class Source:
     def replaced(self, node: ast.expr | ast.stmt | ast.arg, code: str) -> Patch:
         return Patch(*self.span(node), code)
 
-    def changed(self, span: Span, patches: Iterable[Patch]) -> str:
-        """Return the text of a span with patches inside of it."""
-        return applied(self.text[: span[1]], patches)[span[0] :]
-
     def literal(self, value: object) -> str:
         """Return a value as code, with the quotes that the file uses."""
         uses_double = self.text.count('"') >= self.text.count("'")
@@ -92,37 +83,52 @@ class Source:
         after = self.text[self.span(statement)[1] : end].strip()
         if before.strip() or after[:1] not in ("", "#"):
             raise InputError(Problem(f"line {first}", "it has several statements", "one", "write each on its own line"))
-        while first > 1 and self._line(first - 1).startswith(f"{before}#"):
+        while first > 1 and self.text.startswith(f"{before}#", self.start_of_line(first - 1)):
             first -= 1
         return self.start_of_line(first), end
 
-    def _line(self, line: int) -> str:
-        return self.text[self.start_of_line(line) : self.start_of_line(line + 1)]
+    def indent(self, statement: ast.stmt) -> str:
+        return self.text[self.start_of_line(statement.lineno) : self.span(statement)[0]]
+
+    def insertion(self, place: int, beside: ast.stmt, code: str) -> Patch:
+        """Return the patch that inserts a statement at the start of a line. beside: one with the same indentation"""
+        before = "" if self.text[:place].endswith(("\n", "\r")) else self.newline
+        return Patch(place, place, f"{before}{self.indent(beside)}{code}{self.newline}")
+
+    def above(self, place: int) -> int:
+        """Return the start of the blank lines above the line that starts at a place."""
+        return self.text.find("\n", len(self.text[:place].rstrip()), place) + 1 or place
+
+    def removal(self, statement: ast.stmt) -> Patch:
+        """Return the patch that removes a statement, the comments above it, and blank lines that would be left over."""
+        start, end = self.block(statement)
+        following = len(self.text) - len(self.text[end:].lstrip())
+        above, below = self.above(start), max(end, self.text.rfind("\n", end, following) + 1)
+        is_first = self.text[:start].rstrip().endswith(":")
+        if below < len(self.text) and (is_first or start - above > below - end):
+            return Patch(start, below, "")
+        return Patch(above, end, "")
 
     def arguments(self, call: ast.Call) -> "Bracket":
         """Return the arguments of a call."""
-        opening = re.compile(r"[\s)]*\(").match(self.text, self.span(call.func)[1])
-        assert opening is not None
-        spans = [self.span(each) for each in call.args] + [self.span(each) for each in call.keywords]
-        return Bracket(self, opening.end(), self.span(call)[1] - 1, sorted(spans))
+        start = self.text.index("(", self.span(call.func)[1]) + 1
+        spans = [*map(self.span, call.args), *map(self.span, call.keywords)]
+        return Bracket(self, start, self.span(call)[1] - 1, sorted(spans))
 
     def parameters(self, function: ast.FunctionDef) -> "Bracket":
         """Return the parameters of a function."""
-        opening = re.compile(r"def\s+\w+\s*\(").match(self.text, self.span(function)[0])
-        assert opening is not None
+        start = self.text.index("(", self.span(function)[0]) + 1
         spans = [(self.span(each)[0], self.span(default or each)[1]) for each, default in parameters_of(function)]
         spans += [self.span(star) for star in (function.args.vararg, function.args.kwarg) if star]
-        end = max(spans)[1] if spans else opening.end()
-        closing = re.compile(r"(?:[^)#]|#.*)*").match(self.text, end)
-        assert closing is not None
-        return Bracket(self, opening.end(), closing.end(), sorted(spans))
+        following = re.compile(r"\)|#.*").finditer(self.text, max(spans, default=(start, start))[1])
+        end = next(each.start() for each in following if each[0] == ")")
+        return Bracket(self, start, end, sorted(spans))
 
     def entries(self, node: ast.Dict) -> "Bracket":
-        """Return the entries of a dictionary without `**`."""
+        """Return the entries of a dictionary, except those with stars."""
         start, end = self.span(node)
-        spans = [
-            (self.span(key)[0], self.span(value)[1]) for key, value in zip(node.keys, node.values, strict=True) if key
-        ]
+        entries = zip(node.keys, node.values, strict=True)
+        spans = [(self.span(key)[0], self.span(value)[1]) for key, value in entries if key]
         return Bracket(self, start + 1, end - 1, spans)
 
 
@@ -134,67 +140,63 @@ def parameters_of(function: ast.FunctionDef) -> list[tuple[ast.arg, ast.expr | N
     return [*zip(named, defaults, strict=True), *zip(given.kwonlyargs, given.kw_defaults, strict=True)]
 
 
-_BLOCKS = (ast.FunctionDef, ast.If, ast.For, ast.With, ast.ClassDef)
-
-
 @dataclass(frozen=True)
 class Bracket:
-    """A list in brackets. start, end: offsets of its inside; items: spans; hangs: whether all may share one line"""
+    """A list in brackets. start, end: offsets of its inside; items: spans"""
 
     source: Source
     start: int
     end: int
     items: Sequence[Span]
-    hangs: bool = True
+
+    def added(self, item: str, index: int | None = None) -> Patch:
+        """Return the patch that inserts an item, by default as the last one."""
+        count = len(self.items)
+        index = count if index is None else index
+        if self._is_free:
+            return self.laid_out([*self.texts[:index], item, *self.texts[index:]])
+        if not self.items:
+            return Patch(self.start, self.start, item)
+        text, (start, last) = self.source.text, self.items[min(index, count - 1)]
+        line = self._line_start(start)
+        row = f"{self.source.newline}{text[line : len(text) - len(text[line:].lstrip())]}"
+        if index < count:
+            return Patch(start, start, f"{item},{row if self._has_rows else ' '}")
+        rest = text[last : self.end].partition("\n")[0].rstrip()  # a comma and a comment
+        comma = "," if rest.lstrip().startswith(",") else ""
+        separator = row if self._has_rows or "#" in rest else " "
+        return Patch(last, last + len(rest), f"{'' if comma else ','}{rest}{separator}{item}{comma}")
+
+    def removed(self, index: int) -> Patch:
+        """Return the patch that removes an item."""
+        start, end = self.items[index]
+        if len(self.items) == 1:
+            return Patch(self.start, self.end, "")
+        if self._is_free:
+            return self.laid_out([*self.texts[:index], *self.texts[index + 1 :]])
+        if index + 1 < len(self.items):
+            return Patch(start, self.items[index + 1][0], "")
+        closing = self._line_start(self.end)
+        if self._has_rows and closing > end:
+            return Patch(self._line_start(start), closing, "")
+        return Patch(self.items[index - 1][1], end, "")
+
+    def laid_out(self, texts: Sequence[str]) -> Patch:
+        """Return the patch that replaces all items."""
+        text = self.source.text
+        tail = text[self.end :].partition("\n")[0].partition("#")[0].rstrip()
+        inside = laid_out(texts, text[self._line_start(self.start) : self.start], tail, self.source)
+        return Patch(self.start, self.end, inside)
 
     @property
     def texts(self) -> list[str]:
         return [self.source.text[start:end] for start, end in self.items]
 
-    def added(self, item: str, index: int | None = None) -> Patch:
-        """Return the patch that inserts an item, by default as the last one."""
-        index = len(self.items) if index is None else index
-        text = self.source.text
-        if not self._has_rows or (
-            index == len(self.items) and "#" in text[self.items[-1][1] : self.end].partition("\n")[0]
-        ):
-            if "#" in text[self.start : self.end] and "\n" in text[self.start : self.end]:
-                place = self.items[index][0] if index < len(self.items) else self.items[-1][1]
-                return Patch(place, place, f"{item}, " if index < len(self.items) else f", {item}")
-            return Patch(self.start, self.end, self.laid_out([*self.texts[:index], item, *self.texts[index:]]))
-        indent = text[self._line_start(self.items[0][0]) : self.items[0][0]]
-        if index < len(self.items):
-            place = self._line_start(self.items[index][0])
-            return Patch(place, place, f"{indent}{item},{self.source.newline}")
-        last = self.items[-1][1]
-        comma = re.compile(r"\s*,").match(text, last)
-        return Patch(
-            last, comma.end() if comma else last, f",{self.source.newline}{indent}{item}{',' if comma else ''}"
-        )
-
-    def removed(self, index: int) -> Patch:
-        """Return the patch that removes an item."""
-        text, (start, end) = self.source.text, self.items[index]
-        if len(self.items) == 1:
-            return Patch(self.start, self.end, "")
-        if self._has_rows:
-            is_last = index == len(self.items) - 1
-            following = self._line_start(self.end) if is_last else self._line_start(self.items[index + 1][0])
-            if not is_last or not text[following : self.end].strip():
-                return Patch(self._line_start(start), following, "")
-        inside = text[self.start : self.end]
-        if "\n" in inside and "#" not in inside:
-            return Patch(self.start, self.end, self.laid_out([*self.texts[:index], *self.texts[index + 1 :]]))
-        if index + 1 < len(self.items):
-            return Patch(start, self.items[index + 1][0], "")
-        return Patch(self.items[index - 1][1], end, "")
-
-    def laid_out(self, texts: Sequence[str]) -> str:
-        """Return the inside with these items: in one line, or below the line, or with a line for each item."""
-        source, text = self.source, self.source.text
-        head = text[self._line_start(self.start) : self.start]
-        tail = re.match(r"[^\r\n]*", text[self.end :])
-        return laid_out(texts, head, tail[0] if tail else "", source, hangs=self.hangs)
+    @property
+    def _is_free(self) -> bool:
+        """Whether the items can be laid out anew: there is nothing besides them, and not each begins a line."""
+        besides = applied(self.source.text, [Patch(*item, "") for item in self.items], self.start, self.end)
+        return not self._has_rows and not besides.strip(", \t\r\n")
 
     @property
     def _has_rows(self) -> bool:
@@ -203,18 +205,17 @@ class Bracket:
         return bool(self.items) and all(not text[self._line_start(s) : s].strip() for s, _ in self.items)
 
     def _line_start(self, place: int) -> int:
-        text = self.source.text
-        return max(text.rfind("\n", 0, place), text.rfind("\r", 0, place)) + 1
+        return self.source.text.rfind("\n", 0, place) + 1
 
 
-def laid_out(texts: Sequence[str], head: str, tail: str, source: Source, *, hangs: bool = True) -> str:
-    """Return the inside of brackets. head: of the line with the opening bracket; tail: from the closing one"""
-    line, newline = ", ".join(texts), source.newline
-    is_short = "\n" not in line
-    if is_short and len(head) + len(line) + len(tail.partition("  #")[0]) <= source.width:
+def laid_out(texts: Sequence[str], head: str, tail: str, source: Source) -> str:
+    """Return the inside of brackets: in one line if it fits, else with a line for each item.
+
+    head: of the line with the opening bracket; tail: from the closing one
+    """
+    line = ", ".join(texts)
+    if "\n" not in line and len(head) + len(line) + len(tail) <= source.width:
         return line
     indent = head[: len(head) - len(head.lstrip())]
-    inner = f"{indent}{source.unit}"
-    if hangs and is_short and len(inner) + len(line) <= source.width:
-        return f"{newline}{inner}{line}{newline}{indent}"
-    return newline + "".join(f"{inner}{each},{newline}" for each in texts) + indent
+    rows = "".join(f"{indent}{source.unit}{each},{source.newline}" for each in texts)
+    return f"{source.newline}{rows}{indent}"

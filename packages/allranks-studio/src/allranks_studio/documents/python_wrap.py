@@ -1,77 +1,69 @@
 """Move nodes of a Python pipeline into a function of their own."""
 
 import ast
+from collections.abc import Mapping, Sequence
+from textwrap import dedent
 
 from allranks.errors import InputError, Problem
 from allranks_studio.documents import edits
 from allranks_studio.documents.canvas import InputPort
-from allranks_studio.documents.edits import FromInput, FromOutput
-from allranks_studio.documents.patches import Patch
+from allranks_studio.documents.edits import Value
+from allranks_studio.documents.patches import Patch, applied
 from allranks_studio.documents.python_editor import Editor
+from allranks_studio.documents.python_imports import used_names
 from allranks_studio.documents.python_outline import Pipeline, decorator_of
+from allranks_studio.documents.python_source import Source
 from allranks_studio.documents.rewiring import graph_at, node_at
 from allranks_studio.documents.wrapping import Wrapping, wrapped, wrapping
 
 
 def wrap(editor: Editor, edit: edits.WrapNodes) -> None:
     """Move nodes into a new function, which is called in their place."""
-    around = edit.nodes[0].rpartition(".")[0]
-    names = [path.rpartition(".")[2] for path in edit.nodes]
-    for path, name in zip(edit.nodes, names, strict=True):
-        if editor.made(path)[1].key != name:
-            raise InputError(Problem(f"step {path}", "the code gives it another name", "", "move the lines by hand"))
+    around, names = edit.nodes[0].rpartition(".")[0], [path.rpartition(".")[2] for path in edit.nodes]
     graph = graph_at(editor.graph, around)
-    interface = wrapping(graph, names)
-    nested = node_at(wrapped(graph, names, edit.name), edit.name)
-    for value in [*interface.inputs.values(), *interface.outputs.values()]:
-        editor.code(value, "", around)  # nodes whose outputs are used get variables
+    interface, nested = wrapping(graph, names), node_at(wrapped(graph, names, edit.name), edit.name)
+    for path in edit.nodes:
+        editor.named(path)
     arguments = [f"{name}={editor.code(value, '', around)}" for name, value in interface.inputs.items()]
-    call_input = editor.imported("azure.ai.ml", "Input") if interface.inputs else ""
-    pipeline = editor.pipeline(around)
-    function = f"{edit.name}_steps"
+    call = editor.imported("azure.ai.ml", "Input") if interface.inputs else ""
     editor.refuse_taken(edit.name)
-    editor.refuse_taken(function)
-    _refuse_other_variables(pipeline, interface)
-    parameters = [
-        _parameter(editor, call_input, each) for each in sorted(nested.inputs, key=lambda port: port.optional)
-    ]
-    text = _function(editor, pipeline, interface, edit.name, parameters)
-    call = editor.call(f"{edit.name} = {function}(", arguments, editor.indent(pipeline))
-    _replace(editor, pipeline, interface, edit.name, call)
+    editor.refuse_taken(f"{edit.name}_steps")
+    pipeline, source = editor.pipeline(around), editor.source
+    moved = {each for made in pipeline.made if made.key in interface.nodes for each in made.statements}
+    statements = [each for each in pipeline.function.body if each in moved]
+    parameters = [_parameter(source, call, each) for each in sorted(nested.inputs, key=lambda port: port.optional)]
+    inputs: dict[Value, str] = {value: port for port, value in interface.inputs.items()}
+    blocks = [applied(source.text, _with_codes(pipeline, each, inputs), *source.block(each)) for each in statements]
+    results = [f"{source.literal(name)}: {editor.code(each, '', around)}" for name, each in interface.outputs.items()]
+    function = _function(editor, pipeline, edit.name, parameters, blocks, results)
+    _refuse_other_variables(function, pipeline, interface)
+    start = source.block(pipeline.function)[0]
+    outputs: dict[Value, str] = {value: f"{edit.name}.outputs.{port}" for port, value in interface.outputs.items()}
+    patches = [Patch(start, start, function)]
+    for each in pipeline.function.body:
+        patches += _with_codes(pipeline, each, outputs) if each not in moved else [Patch(*source.block(each), "")]
+    indent = editor.indent(pipeline)
+    code = editor.call(f"{edit.name} = {edit.name}_steps(", arguments, indent)
+    end = source.block(statements[-1])[1]
+    editor.apply(*patches, Patch(end, end, f"{indent}{code}{source.newline}"))
     editor.order(pipeline.function.name)
-    start = editor.source.block(editor.module.pipelines[pipeline.function.name].function)[0]
-    editor.apply(Patch(start, start, text))
 
 
-def _statements(pipeline: Pipeline, interface: Wrapping) -> list[ast.stmt]:
-    moved = [made for made in pipeline.made if made.key in interface.nodes and not made.lock]
-    return sorted({each for made in moved for each in made.statements}, key=lambda each: each.lineno)
-
-
-def _refuse_other_variables(pipeline: Pipeline, interface: Wrapping) -> None:
-    """Raise InputError if moved statements use variables of the function that the new one would not have."""
-    moved = [each for statement in _statements(pipeline, interface) for each in _variables(statement)]
-    known = {each.id for each in moved if isinstance(each.ctx, ast.Store)} | {made.variable for made in pipeline.made}
-    known |= {*interface.inputs, *(each.name for each in interface.inputs.values() if isinstance(each, FromInput))}
-    own = {each.id for each in _variables(pipeline.function) if isinstance(each.ctx, ast.Store)}
-    for name in moved:
-        if name.id in {*own, *pipeline.parameters} - known:
-            found = f"it uses {name.id}, which stays in {pipeline.function.name}"
-            raise InputError(Problem(f"line {name.lineno}", found, "", "move the lines by hand"))
-
-
-def _variables(code: ast.AST) -> list[ast.Name]:
-    return [each for each in ast.walk(code) if isinstance(each, ast.Name)]
-
-
-def _parameter(editor: Editor, call: str, port: InputPort) -> str:
+def _parameter(source: Source, call: str, port: InputPort) -> str:
     optional = ", optional=True) = None" if port.optional else ")"
-    return f"{port.name}: {call}(type={editor.source.literal(port.type)}{optional}"
+    return f"{port.name}: {call}(type={source.literal(port.type)}{optional}"
 
 
-def _function(editor: Editor, pipeline: Pipeline, interface: Wrapping, name: str, parameters: list[str]) -> str:
-    """Return the text of the new function."""
-    source, newline = editor.source, editor.source.newline
+def _function(
+    editor: Editor,
+    pipeline: Pipeline,
+    name: str,
+    parameters: Sequence[str],
+    blocks: Sequence[str],
+    results: Sequence[str],
+) -> str:
+    """Return the text of the new function. blocks: its statements; results: the entries of what it returns"""
+    source = editor.source
     outer = source.text[source.start_of_line(pipeline.function.lineno) : source.span(pipeline.function)[0]]
     decorator = decorator_of(pipeline.function)
     assert decorator is not None
@@ -80,49 +72,26 @@ def _function(editor: Editor, pipeline: Pipeline, interface: Wrapping, name: str
     lines = [
         f"{outer}@{decorated}(name={source.literal(name)}, display_name={title})",
         editor.call(f"{outer}def {name}_steps(", parameters, tail="):"),
-        *(_changed(editor, pipeline, each, interface).rstrip("\r\n") for each in _statements(pipeline, interface)),
+        *(each.rstrip("\r\n") for each in blocks),
+        *([editor.call(f"{editor.indent(pipeline)}return {{", results, tail="}")] if results else []),
     ]
-    if interface.outputs:
-        variables = {made.key: made.variable for made in pipeline.made}
-        entries = [
-            f"{source.literal(port)}: {variables[value.node]}.outputs.{value.port}"
-            for port, value in interface.outputs.items()
-        ]
-        lines.append(editor.call(f"{editor.indent(pipeline)}return {{", entries, tail="}"))
-    return newline.join([*lines, "", "", ""])
+    return source.newline.join([*lines, "", "", ""])
 
 
-def _changed(editor: Editor, pipeline: Pipeline, statement: ast.stmt, interface: Wrapping) -> str:
-    """Return the lines of a statement, in which values of the outer function are parameters."""
-    inputs = {value: port for port, value in interface.inputs.items()}
-    found: list[Patch] = []
-
-    def visit(node: ast.AST) -> None:
-        is_use = isinstance(node, (ast.Attribute, ast.Subscript, ast.Name)) and isinstance(node.ctx, ast.Load)
-        if is_use and isinstance(node, ast.expr) and (value := pipeline.value(node)) in inputs:
-            found.append(editor.source.replaced(node, inputs[value]))
-            return
-        for child in ast.iter_child_nodes(node):
-            visit(child)
-
-    visit(statement)
-    return editor.source.changed(editor.source.block(statement), found)
+def _refuse_other_variables(function: str, pipeline: Pipeline, interface: Wrapping) -> None:
+    """Raise InputError if the new function uses variables of the old one that it does not have."""
+    new = Source(dedent(function))
+    others = _assigned(pipeline.function) - _assigned(new.tree) | {*pipeline.parameters} - {*interface.inputs}
+    for name in sorted(others & used_names(new)):
+        found = f"they use {name}, which stays in {pipeline.function.name}"
+        raise InputError(Problem("the steps", found, "", "move the lines by hand"))
 
 
-def _replace(editor: Editor, pipeline: Pipeline, interface: Wrapping, name: str, call: str) -> None:
-    """Replace the moved statements by the call, and the uses of their outputs by its outputs."""
-    source = editor.source
-    statements = _statements(pipeline, interface)
-    outputs = {value: port for port, value in interface.outputs.items()}
-    inside = {each for statement in statements for each in ast.walk(statement)}
-    patches = [
-        source.replaced(each, f"{name}.outputs.{outputs[value]}")
-        for each in ast.walk(pipeline.function)
-        if isinstance(each, (ast.Attribute, ast.Subscript))
-        and each not in inside
-        and isinstance(value := pipeline.value(each), FromOutput)
-        and value in outputs
-    ]
-    *others, last = map(source.block, statements)
-    patches += [Patch(*each, "") for each in others]
-    editor.apply(*patches, Patch(*last, f"{editor.indent(pipeline)}{call}{source.newline}"))
+def _assigned(code: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(code) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+
+
+def _with_codes(pipeline: Pipeline, code: ast.AST, codes: Mapping[Value, str]) -> list[Patch]:
+    """Return the patches that use other code for values."""
+    found = pipeline.uses(code, codes)
+    return [pipeline.source.replaced(each, codes[pipeline.value(each)]) for each in found]

@@ -1,13 +1,12 @@
-"""What the designer needs of a language: where things are in the text, and the patches of an edit."""
+"""What the designer needs of a language: where things are in the text, and the text after an edit."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from allranks_studio.documents.canvas import Graph, Lock
 from allranks_studio.documents.edits import Edit, Value
-from allranks_studio.documents.patches import Patch
 
 
 @dataclass(frozen=True)
@@ -48,8 +47,8 @@ class Language(Protocol):
     def outline(self, text: str) -> Outline:
         """Return the places in a text. Raise InputError, with the line, if it cannot be parsed."""
 
-    def patches(self, text: str, edit: Edit, graph: Graph, path: Path) -> Sequence[Patch]:
-        """Return the patches of one edit. graph: that of the text, as it was read; path: of the file
+    def edited(self, text: str, edit: Edit, graph: Graph, path: Path) -> str:
+        """Return the text after one edit. graph: that of the text, as it was read; path: of the file
 
         Raise InputError if the edit is impossible, or if what it changes is locked.
         """

@@ -5,7 +5,7 @@ azure-ai-ml reads a nested pipeline only from a file of its own. Its steps are e
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import yaml
@@ -18,7 +18,6 @@ from allranks_studio.documents import edits
 from allranks_studio.documents.canvas import WITH_PROCESSES, Graph, Node
 from allranks_studio.documents.components import declared, registered_names, spec_of
 from allranks_studio.documents.edits import Edit, FromInput, FromOutput, Literal, Value
-from allranks_studio.documents.patches import Patch
 from allranks_studio.documents.rewiring import node_at, refused
 from allranks_studio.documents.source import Outline
 from allranks_studio.documents.yaml_outline import bound_outputs, outline_of
@@ -34,11 +33,11 @@ class Yaml:
         """Return the places in a text. Raise InputError, with the line, if it cannot be parsed."""
         return outline_of(YamlText(text))
 
-    def patches(self, text: str, edit: Edit, graph: Graph, path: Path) -> Sequence[Patch]:
-        """Return the patches of one edit, whose new node has a name. Raise as `Language` does."""
+    def edited(self, text: str, edit: Edit, graph: Graph, path: Path) -> str:
+        """Return the text after one edit, whose new node has a name. Raise as `Language` does."""
         editor = _Editor(YamlText(text), graph, path)
         editor.edit(edit)
-        return [Patch(0, len(text), editor.text.text)]
+        return editor.text.text
 
 
 class _Editor:
