@@ -32,14 +32,19 @@ from azure.ai.ml.dsl import pipeline
 def my_pipeline():
     prepare = prepare_images()
     train = train_image_classifier(
-        data=prepare.outputs.images, model="resnet_micro", num_train_epochs=2
+        data=prepare.outputs.images,
+        model="resnet_micro",
+        num_train_epochs=2,
     )
     layout(train, instance_count=2, process_count_per_instance=2)
     evaluate = evaluate_image_classifier(
-        data=prepare.outputs.images, model=train.outputs.model
+        data=prepare.outputs.images,
+        model=train.outputs.model,
     )
     register = register_model(
-        model=train.outputs.model, metrics=evaluate.outputs.metrics, name="digits"
+        model=train.outputs.model,
+        metrics=evaluate.outputs.metrics,
+        name="digits",
     )
     return {}
 '''

@@ -85,14 +85,12 @@ class Editor:
     def code(self, value: Value, kind: str, around: str) -> str:
         """Return the code of a value for a port of this type, in the function of the graph at a path."""
         match value:
-            case FromInput(name):
-                return name
+            case FromInput(code) | Expression(code):
+                return code
             case FromOutput(node, port):
                 _, made = self.named(f"{around}.{node}".lstrip("."))
                 last = f".{port}" if port.isidentifier() else f"[{self.source.literal(port)}]"
                 return f"{made.variable}.outputs{last}"
-            case Expression(text):
-                return text
             case Literal(literal) if not kind or kind in PRIMITIVES:
                 return self.source.literal(literal)
             case Literal(literal):

@@ -60,10 +60,10 @@ class Pipeline:
         last = function.body[-1]
         self.result = last.value if isinstance(last, ast.Return) and isinstance(last.value, ast.Dict) else None
         self.made: list[Made] = []
+        self._by_variable: dict[str, Made] = {}
         self._aliases: dict[str, ast.expr] = {}
         for statement in function.body:
             self._read(statement)
-        self._name()
 
     @property
     def outputs(self) -> dict[str, ast.expr]:
@@ -73,7 +73,7 @@ class Pipeline:
 
     def by_variable(self, variable: str) -> Made | None:
         """Return the last call whose node is in a variable."""
-        return next((made for made in reversed(self.made) if made.variable == variable and not made.lock), None)
+        return self._by_variable.get(variable)
 
     def _read(self, statement: ast.stmt) -> None:
         target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
@@ -85,18 +85,24 @@ class Pipeline:
             made.settings.append(statement)
             if (name := _port(target, "inputs")) is not None and value is not None:
                 made.inputs[name] = value
+            if set_by(statement) == ("name",):
+                made.key = str(value.value) if isinstance(value, ast.Constant) else f"@{made.call.lineno}"
         elif isinstance(value, ast.Call) and (target is None or isinstance(target, ast.Name)):
             variable = target.id if isinstance(target, ast.Name) else ""
             inner = value.args[0] if is_layout(value) and value.args else None
             call = inner if isinstance(inner, ast.Call) else value
-            made = Made(f"@{call.lineno}", variable, call, statement)
+            made = Made(variable or f"@{call.lineno}", variable, call, statement)
             made.inputs = {each.arg: each.value for each in call.keywords if each.arg}
             made.layouts += [value] if call is not value else []
-            if last_name(call.func) == "sweep" and (step := self.by_variable(root_of(call.func))) is not None:
+            if last_name(call.func) == "sweep" and (step := self._by_variable.pop(root_of(call.func), None)):
                 self.made.remove(step)
                 step.settings.insert(0, step.statement)
                 made = replace(step, key=made.key, variable=variable, statement=statement)
             self.made.append(made)
+            if earlier := self.by_variable(variable):
+                earlier.key = f"@{earlier.call.lineno}"
+            if variable:
+                self._by_variable[variable] = made
             self._add_locked(statement, call)
         else:
             if isinstance(target, ast.Name) and value is not None:
@@ -121,16 +127,6 @@ class Pipeline:
                 visit(child, inner)
 
         visit(statement, _reason(statement, "expression"))
-
-    def _name(self) -> None:
-        """Name the nodes as azure-ai-ml does: by what the code sets, else by the variable."""
-        for made in self.made:
-            if not made.variable or made.lock or self.by_variable(made.variable) is not made:
-                continue
-            if (given := made.setting("name")) is None:
-                made.key = made.variable
-            elif isinstance(given.value, ast.Constant):
-                made.key = str(given.value.value)
 
     def value(self, code: ast.expr) -> Value:
         """Return what code of this function means as a value."""
