@@ -85,12 +85,15 @@ def test_impossible_edits_write_nothing(tmp_path: Path, reader: Reader) -> None:
     good = edits.SetInput("prepare", "seed", Literal(4))
     for bad, message in [
         (edits.SetInput("prepare", "seed", Literal(-4)), "-4"),
-        (edits.SetInput("prepare", "seed", FromOutput("prepare", "images")), "uri_folder"),
+        (edits.SetInput("prepare", "seed", Literal("many")), "many"),
+        (edits.SetInput("prepare", "seed", FromInput("name")), "is a string, and is bound to an integer"),
+        (edits.SetInput("register", "name", FromOutput("prepare", "images")), "is a uri_folder, and is bound"),
+        (edits.SetInput("prepare", "seed", FromOutput("prepare", "images")), "wait for each other"),
         (edits.DeleteNode("train"), "no such step"),
         (edits.AddNode("", "library:nothing"), "does not exist"),
         (edits.RenameNode("prepare", "register"), "exists"),
     ]:
-        with pytest.raises(InputError, match=message):
+        with pytest.raises((InputError, Refused), match=message):
             document.edit(document.digest, [good, bad])
     with pytest.raises(Refused) as refused:
         document.edit(document.digest, [good, edits.AddNode("", "library:prepare_text", "", {"nothing": Literal(1)})])

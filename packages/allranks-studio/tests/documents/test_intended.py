@@ -127,18 +127,11 @@ def test_layout_compute_ports_and_copies() -> None:
         (edits.RenameNode("train", "class"), "cannot be a name"),
         (edits.AddOutput("", "result", "train", "score"), "the name result exists"),
         (edits.AddOutput("", "other", "train", "model"), "is output result already"),
-        (edits.SetInput("train", "data", FromInput("lr")), "is a number, and the input a uri_folder"),
-        (edits.SetInput("train", "rate", FromOutput("tune", "best")), "is a uri_folder, and the input a number"),
-        (edits.SetInput("train", "rate", Literal("fast")), "a number"),
-        (edits.SetInput("train", "rate", Literal(2)), "at most 1"),
-        (edits.SetInput("train", "kind", Literal("c")), "one of a, b"),
         (edits.SetInput("train", "nothing", Literal(1)), "one of data, rate, kind"),
         (edits.SetInput("prepare", "data", FromOutput("train", "model")), "would wait for each other"),
         (edits.WrapNodes(("prepare", "train"), "both"), "would wait for each other"),
         (edits.SetLayout("tune", Literal(1), Literal(1)), "has no instances"),
-        (edits.SetLayout("train", Literal(0), Literal(1)), "at least 1"),
         (edits.SetDistribution("train", "nccl"), "one of mpi"),
-        (edits.AddInput("", "steps", "integer", "many"), "a whole number"),
     ],
 )
 def test_impossible_edits_are_refused(edit: Edit, message: str) -> None:

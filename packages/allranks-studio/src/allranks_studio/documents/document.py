@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -143,8 +143,10 @@ class Document:
             text = self._language.edited(text, edit, before, self._file)
             data = file_text.encode(text, data, self._file)
             read = self._read(data)
-            if read.graph is None:
-                raise Refused(read.findings, [])
+            errors = [each for each in read.findings if each["level"] == "error"]
+            unfit = [each for each in errors if (each["node"], each["port"]) in _connected(edit)]
+            if unfit or read.graph is None:
+                raise Refused(unfit or read.findings, [])
             lines = difference(intended(before, edit, _made(edit, read.graph)), read.graph)
             if isinstance(edit, edits.SetCompute) and not edit.node and read.compute != edit.compute:
                 lines = [f"compute of the pipeline: {read.compute or 'none'}, not {edit.compute or 'none'}"]
@@ -261,3 +263,14 @@ def _made(edit: Edit, read: Graph) -> Node | None:
         case edits.SetDistribution(node=path):
             return node_at(read, path)
     return None
+
+
+def _connected(edit: Edit) -> Collection[tuple[str, str]]:
+    """Return the steps and inputs that an edit connects."""
+    match edit:
+        case edits.SetInput(node, port, edits.FromInput() | edits.FromOutput()):
+            return [(node, port)]
+        case edits.AddNode(around, _, name, inputs):
+            step = f"{around}.{name}".lstrip(".")
+            return [(step, port) for port, value in inputs.items() if not isinstance(value, edits.Literal)]
+    return ()

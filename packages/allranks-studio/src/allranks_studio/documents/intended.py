@@ -1,4 +1,6 @@
-"""The meaning of each edit: the graph that it should result in, whatever the language of the file."""
+"""The meaning of each edit: the graph that it should result in, whatever the language of the file.
+
+Whether values fit their ports is found by `check` when the text is read."""
 
 import keyword
 import re
@@ -7,14 +9,11 @@ from dataclasses import replace
 from itertools import chain, count
 from typing import TypeVar
 
-from allranks.catalog.declared_ports import DATA
-from allranks.checks.plan.bindings import article, fits
 from allranks.contract.distributions import DISTRIBUTIONS
-from allranks.errors import InputError
-from allranks.plan import literals, ports
+from allranks.plan.literals import one_of
 from allranks_studio.documents import edits, rewiring
 from allranks_studio.documents.canvas import WITH_PROCESSES, Graph, InputPort, Node, OutputPort, Port
-from allranks_studio.documents.edits import Edit, Expression, FromInput, FromOutput, Literal, Value
+from allranks_studio.documents.edits import Edit, Expression, FromInput, FromOutput, Literal
 from allranks_studio.documents.rewiring import graph_at, node_at, parent_of, refused, rewired, with_graph
 from allranks_studio.documents.wrapping import wrapped
 
@@ -150,8 +149,8 @@ def _with_value(graph: Graph, edit: edits.SetInput | edits.ResetInput) -> Graph:
     where, port = f"step {edit.node}, input {edit.input}", _port(node.inputs, edit.input, f"step {edit.node}")
     if port.locked:
         raise refused(where, f"it cannot be edited here: {port.locked}")
-    if value is not None:
-        _refuse_value(graph, port, value, where)
+    if isinstance(value, Expression):
+        raise refused(where, f"{value.text} is code", "a value, an input or an output", "edit the file")
     inputs = tuple(replace(each, value=value) if each is port else each for each in node.inputs)
     graph = _replaced(graph, replace(node, inputs=inputs))
     if isinstance(value, FromOutput):
@@ -166,52 +165,14 @@ def _port(known: Sequence[_PortT], name: str, where: str, kind: str = "input") -
     for port in known:
         if port.name == name:
             return port
-    expected = literals.one_of((port.name for port in known), f"none; there are no {kind}s")
+    expected = one_of((port.name for port in known), f"none; there are no {kind}s")
     raise refused(where, f"it has no {kind} {name}", expected)
-
-
-def _refuse_value(graph: Graph, port: Port, value: Value, where: str) -> None:
-    """Raise InputError if a value does not fit a port of a node of the graph."""
-    match value:
-        case Literal(literal):
-            _refuse_literal(port, literal, where)
-            return
-        case Expression(text):
-            raise refused(where, f"{text} is code", "a value, an input or an output", "edit the file")
-        case FromInput(name):
-            source = f"input {name} of the pipeline"
-            kind = _port(graph.inputs, name, "the pipeline").type
-        case FromOutput(node, name):
-            source = f"output {name} of step {node}"
-            kind = _port(node_at(graph, node).outputs, name, f"step {node}", "output").type
-    # azure-ai-ml sends a number to an integer, and `check` tells when that fails.
-    if not fits(kind, port.type) and (kind, port.type) != ("number", "integer"):
-        expected = f"a source for {article(port.type)}"
-        raise refused(where, f"{source} is {article(kind)}, and the input {article(port.type)}", expected)
-
-
-def _refuse_literal(port: Port, literal: str | int | float | bool | None, where: str) -> None:
-    if literal is None:
-        raise refused(where, "there is no value", article(port.type), "reset the input instead")
-    if port.type not in ports.PRIMITIVES and not isinstance(literal, str):
-        raise refused(where, f"{literal!r}", f"the path of {article(port.type)}")
-    kind = port.type if port.type in ports.PRIMITIVES else "string"
-    declared = ports.Input(port.name, kind, minimum=port.minimum, maximum=port.maximum, enum=tuple(port.enum))
-    problems = tuple(literals.wrong(where, declared, literal, "choose another value"))
-    if problems:
-        raise InputError.of(problems)
 
 
 def _with_layout(graph: Graph, edit: edits.SetLayout) -> Graph:
     node, where = _editable(graph, edit.node), f"step {edit.node}"
     if node.layout is None:
         raise refused(where, f"a {node.kind} has no instances and processes", "a command or a parallel step")
-    count = Port("instances", "integer", minimum=1)
-    for name, value in (("instances", edit.instances), ("processes", edit.processes)):
-        if isinstance(value, FromOutput):
-            expected = "a whole number, or an input of the pipeline"
-            raise refused(f"{where}, {name}", "it is an output of a step", expected)
-        _refuse_value(graph, count, value, f"{where}, {name}")
     if node.layout.distribution not in WITH_PROCESSES and edit.processes != Literal(1):
         found = f"the distribution is {node.layout.distribution}, which starts one process on each instance"
         raise refused(f"{where}, processes", found, "1", "choose the distribution pytorch or mpi first")
@@ -240,15 +201,10 @@ def _with_compute(graph: Graph, edit: edits.SetCompute) -> Graph:
 
 
 def _with_input(graph: Graph, edit: edits.AddInput) -> Graph:
-    where, types = f"input {edit.name}", (*sorted(ports.PRIMITIVES), *sorted(DATA))
-    _refuse_name(edit.name, _names(graph), where)
-    if edit.type not in types:
-        raise refused(where, f"there is no type {edit.type}", f"one of {', '.join(types)}")
+    _refuse_name(edit.name, _names(graph), f"input {edit.name}")
     port = InputPort(
         edit.name, edit.type, default=edit.default, minimum=edit.minimum, maximum=edit.maximum, enum=edit.enum
     )
-    if edit.default is not None:
-        _refuse_literal(port, edit.default, where)
     return replace(graph, inputs=(*graph.inputs, port))
 
 
@@ -257,10 +213,6 @@ def _without_input(graph: Graph, edit: edits.DeleteInput) -> Graph:
     if port.locked:
         raise refused(where, f"it cannot be edited here: {port.locked}")
     rewiring.refuse_mentions(graph, edit.name, "deleted")
-    for node in graph.nodes:
-        if node.layout is not None and FromInput(edit.name) in (node.layout.instances, node.layout.processes):
-            fix = "set the layout of the step to numbers first"
-            raise refused(where, f"the layout of step {node.path} uses it", "", fix)
     others = tuple(each for each in graph.inputs if each is not port)
     return rewired(replace(graph, inputs=others), {FromInput(edit.name): None})
 
