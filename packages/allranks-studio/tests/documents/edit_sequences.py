@@ -276,7 +276,7 @@ class Written:
     """A file that is edited as a document: azure-ai-ml reads what was written."""
 
     def __init__(self, folder: Path, path: str, reader: Reader) -> None:
-        self.document = Document.open(folder, path, reader)
+        self.document = Document(folder, path, reader)
         self.file = folder / path
         self.first = self.file.read_bytes()
 
@@ -348,4 +348,4 @@ def opened_copy(root: Path, name: str, folder: Path, reader: Reader) -> Document
         (folder / name).write_text(code_of(notebook))
     if name.endswith("flow.yml"):  # Git does not keep these line ends
         (folder / name).write_bytes((root / name).read_bytes().replace(b"\n", b"\r\n"))
-    return Document.open(folder, name, reader)
+    return Document(folder, name, reader)

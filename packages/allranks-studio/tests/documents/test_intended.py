@@ -145,8 +145,8 @@ def test_locked_steps_and_code_that_names_a_step_are_refused() -> None:
     graph = Graph(nodes=(step("prepare"), Node(**{**vars(locked), "lock": Lock("loop", text, 9)})))
     with pytest.raises(InputError, match=r"line 9: .* edit line 9"):
         intended(graph, edits.RenameNode("locked", "free"))
-    with pytest.raises(InputError, match="prepare, which would be deleted"):
-        intended(graph, edits.DeleteNode("prepare"))
+    with pytest.raises(InputError, match="prepare, which would be moved"):
+        intended(graph, edits.WrapNodes(("prepare",), "inner"))
 
 
 def test_differences_are_told_in_lines() -> None:

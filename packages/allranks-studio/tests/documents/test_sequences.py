@@ -55,7 +55,7 @@ class Project:
         self.unread: dict[str, str] = {}
         steps = "".join(f"  {name}: {{component: {shipped_specs()[name]}}}\n" for name in COMPONENTS)
         (folder / "items.yml").write_text(f"type: pipeline\njobs:\n{steps}")
-        graph = Document.open(folder, "items.yml", self.reader).graph
+        graph = Document(folder, "items.yml", self.reader).graph
         assert graph is not None
         self.items.update({f"library:{node.name}": node for node in graph.nodes})
 

@@ -215,7 +215,7 @@ def test_an_added_step_looks_like_the_others(tmp_path: Path) -> None:
     values: dict[str, Value] = {"data": FromOutput("train", "model"), "rate": Literal(0.5)}
     lines = changed(TEXT, edits.AddNode("", "project:make/component.yaml", "more", values), tmp_path)
     assert lines == (
-        "+    more:\n+        component: ./make/component.yaml\n+        inputs:\n"
+        "+    more:\n+        type: command\n+        component: ./make/component.yaml\n+        inputs:\n"
         "+            data: ${{parent.jobs.train.outputs.model}}\n+            rate: 0.5"
     )
     typed = "type: pipeline\n\njobs:\n  a:\n    type: command\n    component: ./a.yml\n\n  b: {component: ./b.yml}"

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -58,28 +58,18 @@ class _Version:
 class Document:
     """A file and its graph. Each change is written at once. Not thread-safe."""
 
-    def __init__(self, folder: Path, path: str, file: Path, reader: Reader) -> None:
-        self.folder, self.path, self._file, self._reader = folder, path, file, reader
-        self._language = language_of(file)
-        self._text = ""
-        self._reading = Reading(None)
-        self._graph: Graph | None = None
-        self._changed: list[int] = []
-        self._versions = [_Version(b"")]
-        self._now = 0
-
-    @classmethod
-    def open(cls, folder: Path, path: str, reader: Reader) -> "Document":
+    def __init__(self, folder: Path, path: str, reader: Reader) -> None:
         """Open a file. path: relative to the folder
 
-        Raise InputError if it is outside of the folder, not a text, or in no language that can be edited, and OSError
-        if it cannot be read.
+        Raise InputError if it is not a text, or in no language that can be edited, and OSError if it cannot be read.
         """
-        document = cls(folder, path, file_text.located(folder, path), reader)
-        data = document._file.read_bytes()
-        document._adopt(data)
-        document._versions = [_Version(data)]
-        return document
+        self.folder, self.path, self._reader = folder, path, reader
+        self._file = (folder / path).resolve()
+        self._language = language_of(self._file)
+        self._versions, self._now = [_Version(self._file.read_bytes())], 0
+        self._text = file_text.decode(self._data, self._file)
+        self._graph: Graph | None = None
+        self._adopt(self._data)
 
     @property
     def digest(self) -> str:
@@ -143,10 +133,9 @@ class Document:
             text = self._language.edited(text, edit, before, self._file)
             data = file_text.encode(text, data, self._file)
             read = self._read(data)
-            errors = [each for each in read.findings if each["level"] == "error"]
-            unfit = [each for each in errors if (each["node"], each["port"]) in _connected(edit)]
-            if unfit or read.graph is None:
-                raise Refused(unfit or read.findings, [])
+            misfits = _misfits(edit, read.findings)
+            if misfits or read.graph is None:
+                raise Refused(misfits or read.findings, [])
             lines = difference(intended(before, edit, _made(edit, read.graph)), read.graph)
             if isinstance(edit, edits.SetCompute) and not edit.node and read.compute != edit.compute:
                 lines = [f"compute of the pipeline: {read.compute or 'none'}, not {edit.compute or 'none'}"]
@@ -208,7 +197,7 @@ class Document:
     def _adopt(self, data: bytes, reading: Reading | None = None) -> None:
         """Take a content over, with what was read of it."""
         text = file_text.decode(data, self._file)
-        self._changed = changed_lines(self._text, text) if self._data else []
+        self._changed = changed_lines(self._text, text)
         self._text = text
         self._reading = reading if reading is not None else self._read(data)
         self._graph = self._reading.graph or self._graph
@@ -265,12 +254,9 @@ def _made(edit: Edit, read: Graph) -> Node | None:
     return None
 
 
-def _connected(edit: Edit) -> Collection[tuple[str, str]]:
-    """Return the steps and inputs that an edit connects."""
-    match edit:
-        case edits.SetInput(node, port, edits.FromInput() | edits.FromOutput()):
-            return [(node, port)]
-        case edits.AddNode(around, _, name, inputs):
-            step = f"{around}.{name}".lstrip(".")
-            return [(step, port) for port, value in inputs.items() if not isinstance(value, edits.Literal)]
-    return ()
+def _misfits(edit: Edit, findings: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the errors of the connection that an edit makes."""
+    if not isinstance(edit, edits.SetInput) or isinstance(edit.value, edits.Literal):
+        return []
+    place = (edit.node, edit.input)
+    return [each for each in findings if each["level"] == "error" and (each["node"], each["port"]) == place]

@@ -117,7 +117,6 @@ def _with_node(graph: Graph, edit: edits.AddNode, made: Node | None) -> Graph:
 
 def _without_node(graph: Graph, edit: edits.DeleteNode) -> Graph:
     node = _editable(graph, edit.node)
-    rewiring.refuse_mentions(graph, node.name, "deleted")
     others = tuple(each for each in graph.nodes if each is not node)
     return rewired(replace(graph, nodes=others), {}, {node.name: None})
 
@@ -212,7 +211,6 @@ def _without_input(graph: Graph, edit: edits.DeleteInput) -> Graph:
     where, port = f"input {edit.name}", _port(graph.inputs, edit.name, "the pipeline")
     if port.locked:
         raise refused(where, f"it cannot be edited here: {port.locked}")
-    rewiring.refuse_mentions(graph, edit.name, "deleted")
     others = tuple(each for each in graph.inputs if each is not port)
     return rewired(replace(graph, inputs=others), {FromInput(edit.name): None})
 

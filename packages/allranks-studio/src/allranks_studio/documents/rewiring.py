@@ -1,6 +1,5 @@
 """Find and change parts of the graph of a document, at any depth. Each function returns a new graph."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
@@ -9,7 +8,7 @@ from typing import TypeVar
 
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks_studio.documents.canvas import Graph, Node, Port
-from allranks_studio.documents.edits import Expression, FromOutput, Value
+from allranks_studio.documents.edits import FromOutput, Value
 
 _PortT = TypeVar("_PortT", bound=Port)
 
@@ -67,7 +66,6 @@ def _with_code(graph: Graph, old: Graph, new: Graph) -> Graph:
     gone: dict[Value, None] = {}
     for before, after in zip(graph.nodes, nodes, strict=True):
         for name in {port.name for port in before.outputs} - {port.name for port in after.outputs}:
-            refuse_mentions(graph, name, "deleted")
             gone[FromOutput(before.name, name)] = None
     return rewired(replace(graph, nodes=nodes), gone)
 
@@ -139,13 +137,6 @@ def node_values(node: Node) -> Iterator[tuple[str, Value]]:
     if node.layout is not None:
         yield f"step {node.path}, instances", node.layout.instances
         yield f"step {node.path}, processes", node.layout.processes
-
-
-def refuse_mentions(graph: Graph, name: str, change: str) -> None:
-    """Raise InputError if code that cannot be edited here names an input or a node of a graph."""
-    for where, value in values(graph):
-        if isinstance(value, Expression) and re.search(rf"\b{re.escape(name)}\b", value.text):
-            raise refused(where, f"{value.text} names {name}, which would be {change}", "", "edit the code first")
 
 
 def needs(node: Node) -> set[str]:

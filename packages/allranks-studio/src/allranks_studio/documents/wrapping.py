@@ -1,11 +1,12 @@
 """Wrap nodes in a nested pipeline: the inputs and outputs that it needs, and their bindings outside."""
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from allranks_studio.documents.canvas import Graph, InputPort, Node, OutputPort, Port
 from allranks_studio.documents.edits import Expression, FromInput, FromOutput, Value
-from allranks_studio.documents.rewiring import node_values, refuse_cycle, refuse_mentions, refused, rewired
+from allranks_studio.documents.rewiring import node_values, refuse_cycle, refused, rewired, values
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,9 @@ def wrapping(graph: Graph, names: Collection[str]) -> Wrapping:
     for where, value in inside:
         if isinstance(value, Expression):
             raise refused(where, f"{value.text} cannot be moved to another pipeline", "", "edit the code first")
-    for name in moved:
-        refuse_mentions(graph, name, "moved")
+    for where, value in values(graph):
+        if isinstance(value, Expression) and (used := {*moved} & {*re.findall(r"\w+", value.text)}):
+            raise refused(where, f"{value.text} names {used.pop()}, which would be moved", "", "edit the code first")
     inputs: dict[str, FromInput | FromOutput] = {}
     for value in dict.fromkeys(value for _, value in inside):
         if isinstance(value, FromInput) or (isinstance(value, FromOutput) and value.node not in moved):

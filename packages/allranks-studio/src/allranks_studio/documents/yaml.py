@@ -46,6 +46,8 @@ class _Editor:
     def __init__(self, text: YamlText, graph: Graph, path: Path) -> None:
         self.text, self.graph, self.path = text, graph, path
         self.outline = outline_of(text)
+        schema = text.value("$schema")
+        self.is_component = isinstance(schema, yaml.ScalarNode) and "component" in schema.value.lower()
         self.is_spaced = "${{ parent" in text.text and "${{parent" not in text.text
 
     def edit(self, edit: Edit) -> None:
@@ -113,9 +115,6 @@ class _Editor:
     def add_node(self, edit: edits.AddNode) -> None:
         kind, types = declared(spec_of(edit.component, self.path))
         content: dict[str, Content] = {"type": kind, "component": written_component(edit.component, self.path)}
-        jobs = self.outline.nodes
-        if kind == "command" and jobs and not any(self.text.value("jobs", name, "type") for name in jobs):
-            del content["type"]
         if edit.inputs:
             content["inputs"] = {name: self.input(value, types.get(name, "")) for name, value in edit.inputs.items()}
         self.text.put(("jobs", edit.name), content)
@@ -178,6 +177,8 @@ class _Editor:
     def set_compute(self, name: str, compute: str) -> None:
         if name:
             self.job(name)
+        elif self.is_component:
+            raise refused("the file", "a pipeline component has no compute", "a step or a pipeline job")
         is_own = not name and self.text.value("compute") is not None
         path = ("jobs", name, "compute") if name else ("compute",) if is_own else ("settings", "default_compute")
         if compute:
@@ -187,7 +188,7 @@ class _Editor:
 
     def add_input(self, edit: edits.AddInput) -> None:
         content: Content = edit.default
-        if "component" in str(getattr(self.text.value("$schema"), "value", "")).lower():
+        if self.is_component:
             declared = {"type": edit.type, "default": edit.default, "min": edit.minimum, "max": edit.maximum}
             content = {key: value for key, value in declared.items() if value is not None}
             content |= {"enum": list(edit.enum)} if edit.enum else {}

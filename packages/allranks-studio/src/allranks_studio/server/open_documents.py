@@ -34,7 +34,7 @@ class OpenDocuments:
         folder.file(path)
         place = folder.id, path
         with self._lock:
-            found = self._documents.pop(place, None) or Document.open(folder.path, path, self.reader)
+            found = self._documents.pop(place, None) or Document(folder.path, path, self.reader)
             self._documents[place] = found
             self._digests.setdefault(place, found.digest)
             while len(self._documents) > MOST:
