@@ -234,10 +234,9 @@ def test_an_added_step_looks_like_the_others(tmp_path: Path) -> None:
     [
         ("jobs:\n  train: &a {component: ./a.yml}\n  other: *a\n", "anchor"),
         ("base: &a {compute: x}\njobs:\n  train:\n    <<: *a\n    component: ./a.yml\n", "merge"),
-        ("jobs:\n  train:\n    component: !local ./a.yml\n", "tag !local"),
     ],
 )
-def test_shared_text_and_tags_are_locked(text: str, reason: str) -> None:
+def test_shared_text_is_locked(text: str, reason: str) -> None:
     lock = Yaml().outline(text).nodes["train"].lock
     assert lock is not None
     assert reason in lock.text

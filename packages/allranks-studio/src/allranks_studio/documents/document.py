@@ -69,7 +69,7 @@ class Document:
         self._versions, self._now = [_Version(self._file.read_bytes())], 0
         self._text = file_text.decode(self._data, self._file)
         self._graph: Graph | None = None
-        self._adopt(self._data)
+        self._adopt(self._data, self._read(self._data))
 
     @property
     def digest(self) -> str:
@@ -111,7 +111,7 @@ class Document:
         data = self._file.read_bytes()
         if data == self._data:
             return False
-        self._adopt(data)
+        self._adopt(data, self._read(data))
         self._remember(data, _OUTSIDE)
         return True
 
@@ -144,7 +144,8 @@ class Document:
             titles.append(title_of(edit))
         if titles:
             title = titles[0] if len(titles) == 1 else f"{titles[0]} and {len(titles) - 1} more"
-            self._write(data, read, title)
+            self._replace(data, read)
+            self._remember(data, title)
 
     def write(self, digest: str, text: str) -> None:
         """Write a text that the user typed, whatever it means. Raise as `edit` does."""
@@ -153,7 +154,8 @@ class Document:
             text = text.replace("\n", "\r\n")
         data = file_text.encode(text, self._data, self._file)
         if data != self._data:
-            self._write(data, self._read(data), _TYPING)
+            self._replace(data, self._read(data))
+            self._remember(data, _TYPING)
 
     def undo(self, digest: str) -> None:
         """Undo the last change. Raise as `edit` does."""
@@ -183,25 +185,17 @@ class Document:
         outline = self._language.outline(file_text.decode(data, self._file))
         return replace(reading, graph=placed(reading.graph, outline), taken=outline.taken)
 
-    def _write(self, data: bytes, reading: Reading, title: str) -> None:
-        self._replace(data, reading)
-        self._remember(data, title)
-
     def _replace(self, data: bytes, reading: Reading) -> None:
-        if self._file.read_bytes() != self._data:
-            self.refresh()
-            raise Conflict("the file was changed meanwhile")
+        self._require(self.digest)  # reading has taken a while
         file_text.replace(self._file, data)
         self._adopt(data, reading)
 
-    def _adopt(self, data: bytes, reading: Reading | None = None) -> None:
+    def _adopt(self, data: bytes, reading: Reading) -> None:
         """Take a content over, with what was read of it."""
         text = file_text.decode(data, self._file)
-        self._changed = changed_lines(self._text, text)
-        self._text = text
-        self._reading = reading if reading is not None else self._read(data)
-        self._graph = self._reading.graph or self._graph
-        self._reading = replace(self._reading, findings=[located(each, self._graph) for each in self._reading.findings])
+        self._changed, self._text = changed_lines(self._text, text), text
+        self._graph = reading.graph or self._graph
+        self._reading = replace(reading, findings=[located(each, self._graph) for each in reading.findings])
 
     def _remember(self, data: bytes, title: str) -> None:
         now, last = time.monotonic(), self._versions[self._now]

@@ -87,9 +87,6 @@ def _lock(text: YamlText, item: Item) -> Lock | None:
     if text.is_shared(item[1]):
         found = "Its text is shared by an anchor (&), an alias (*) or a merge (<<)"
         return Lock("alias", f"{found}; edit line {line} by hand.", line)
-    tagged = next((each for each in text.scalars(item[1]) if not each.tag.startswith("tag:yaml.org")), None)
-    if tagged is not None:
-        return Lock("unsupported", f"It has the tag {tagged.tag}; edit it by hand.", tagged.start_mark.line + 1)
     return None
 
 
