@@ -57,7 +57,8 @@ def _with_code(graph: Graph, old: Graph, new: Graph) -> Graph:
     def changed(node: Node) -> Node:
         if node.graph is None:
             return node
-        inner = new if _lines(node.graph) == _lines(old) else _with_code(node.graph, old, new)
+        is_same = node.graph is old or _lines(node.graph) == _lines(old) != []
+        inner = new if is_same else _with_code(node.graph, old, new)
         inputs = _followed(node.inputs, node.graph.inputs, inner.inputs)
         results = [[Port(output.name, output.type) for output in each.outputs] for each in (node.graph, inner)]
         return replace(node, graph=inner, inputs=inputs, outputs=_followed(node.outputs, *results))

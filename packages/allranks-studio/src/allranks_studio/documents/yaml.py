@@ -147,10 +147,6 @@ class _Editor:
         job, old = ("jobs", edit.node), node.layout
         if old is None or node.kind not in ("command", "parallel"):
             raise refused(f"step {edit.node}", f"the layout of a {node.kind} is edited in its text")
-        counts = (edit.instances, edit.processes)
-        if self.is_inline(edit.node) and not all(isinstance(each, Literal) for each in counts):
-            found = "azure-ai-ml takes an input as a count only for steps with a component"
-            raise refused(f"step {edit.node}", found, "numbers")
         if edit.instances != old.instances:
             self.text.put((*job, "resources", "instance_count"), self.written(edit.instances))
         if edit.processes != old.processes:
