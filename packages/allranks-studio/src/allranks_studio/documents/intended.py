@@ -218,7 +218,7 @@ def _without_input(graph: Graph, edit: edits.DeleteInput) -> Graph:
 def _with_output(graph: Graph, edit: edits.AddOutput) -> Graph:
     where, value = f"output {edit.name}", FromOutput(edit.node, edit.port)
     _refuse_name(edit.name, {output.name for output in graph.outputs}, where)
-    port = _port(node_at(graph, edit.node).outputs, edit.port, f"step {edit.node}", "output")
+    port = _port(_editable(graph, edit.node).outputs, edit.port, f"step {edit.node}", "output")
     bound = next((output.name for output in graph.outputs if output.value == value), "")
     if bound:
         raise refused(where, f"output {edit.port} of step {edit.node} is output {bound} already", "one name")

@@ -11,7 +11,6 @@ from pathlib import Path
 import yaml
 
 from allranks.checks.plan.bindings import article
-from allranks.errors import InputError
 from allranks.plan.ports import PRIMITIVES
 from allranks.sdk import bounded_yaml
 from allranks_studio.documents import edits
@@ -52,7 +51,7 @@ class _Editor:
 
     def edit(self, edit: Edit) -> None:
         if around := getattr(edit, "graph", ""):
-            raise _elsewhere(around)
+            raise refused(f"step {around}", "its steps are in the YAML file of its component", "", "open that file")
         is_default = isinstance(edit, edits.SetCompute) and not edit.node
         if "@1" in self.outline.nodes and not is_default:
             raise refused("the file", "it contains no steps of a pipeline", "the key jobs", "edit the text")
@@ -60,7 +59,6 @@ class _Editor:
             case edits.AddNode():
                 self.add_node(edit)
             case edits.DeleteNode(name):
-                self.job(name)
                 self.disconnect(lambda value: _is_of(value, name))
                 for output in self.graph.outputs:
                     if _is_of(output.value, name):
@@ -68,11 +66,9 @@ class _Editor:
                 self.text.remove("jobs", name)
                 self.refuse_uses("jobs", name)
             case edits.RenameNode(name, new):
-                self.job(name)
                 self.text.rename(("jobs", name), new)
                 self.text.substitute(rf"(?<=parent\.jobs\.){re.escape(name)}(?![\w\-])", new)
             case edits.DuplicateNode(name, new):
-                self.job(name)
                 self.text.copy(("jobs", name), new)
                 self.unbind_outputs(new)
             case edits.SetInput(name, port, value):
@@ -102,14 +98,9 @@ class _Editor:
                 found = "azure-ai-ml reads a nested pipeline only from a YAML file of its own"
                 raise refused(f"step {edit.name}", found, "a pipeline in Python, where steps can be wrapped", fix)
 
-    def job(self, name: str) -> None:
-        """Raise InputError if the keys and values of a step cannot be edited."""
-        if "." in name:
-            raise _elsewhere(name.rpartition(".")[0])
-        if name not in self.outline.nodes:
-            raise refused(f"step {name}", "it is not in this file", f"one of {', '.join(self.outline.nodes)}")
-        lock = self.outline.nodes[name].lock
-        if lock is not None:
+    def refuse_locked(self, name: str) -> None:
+        """Raise InputError if another step, which the edit would disconnect, cannot be edited."""
+        if name in self.outline.nodes and (lock := self.outline.nodes[name].lock) is not None:
             raise refused(f"step {name}, line {lock.line}", lock.text)
 
     def add_node(self, edit: edits.AddNode) -> None:
@@ -120,7 +111,6 @@ class _Editor:
         self.text.put(("jobs", edit.name), content)
 
     def set_input(self, name: str, port: str, value: Value) -> None:
-        self.job(name)
         place = ("jobs", name, "inputs", port)
         if isinstance(self.text.value(*place), yaml.MappingNode):
             held_at = "value" if self.text.value(*place, "value") else "path"
@@ -131,7 +121,7 @@ class _Editor:
 
     def unset(self, name: str, port: str) -> None:
         """Remove an input of a step. Raise InputError if the step declares it by its value."""
-        self.job(name)
+        self.refuse_locked(name)
         if self.is_inline(name):
             fix = "connect it, or give it another value"
             raise refused(f"step {name}, input {port}", "its command has it only by this value", "", fix)
@@ -143,7 +133,6 @@ class _Editor:
                 self.unset(name, port)
 
     def set_layout(self, edit: edits.SetLayout, node: Node) -> None:
-        self.job(edit.node)
         job, old = ("jobs", edit.node), node.layout
         if old is None or node.kind not in ("command", "parallel"):
             raise refused(f"step {edit.node}", f"the layout of a {node.kind} is edited in its text")
@@ -155,7 +144,6 @@ class _Editor:
             self.text.put((*job, "distribution", _PROCESSES), self.written(edit.processes))
 
     def set_distribution(self, name: str, kind: str) -> None:
-        self.job(name)
         place, old = ("jobs", name, "distribution"), node_at(self.graph, name).layout
         component = self.text.value("jobs", name, "component")
         reference = component.value if isinstance(component, yaml.ScalarNode) else ""
@@ -171,9 +159,7 @@ class _Editor:
             self.text.put(place, content)
 
     def set_compute(self, name: str, compute: str) -> None:
-        if name:
-            self.job(name)
-        elif self.is_component:
+        if not name and self.is_component:
             raise refused("the file", "a pipeline component has no compute", "a step or a pipeline job")
         is_own = not name and self.text.value("compute") is not None
         path = ("jobs", name, "compute") if name else ("compute",) if is_own else ("settings", "default_compute")
@@ -198,7 +184,6 @@ class _Editor:
         self.text.put(("inputs", edit.name), content)
 
     def add_output(self, name: str, node: str, port: str) -> None:
-        self.job(node)
         place, binding = ("jobs", node, "outputs", port), self.binding(f"parent.outputs.{name}")
         declared = self.text.value(*place)
         is_mapping = isinstance(declared, yaml.MappingNode) and bool(declared.value)
@@ -217,6 +202,7 @@ class _Editor:
         for port, bound, _ in [*bound_outputs(self.text, step)] if step else ():
             if output not in ("", bound):
                 continue
+            self.refuse_locked(name)
             place = ("jobs", name, "outputs", port)
             value = self.text.value(*place)
             if isinstance(value, yaml.MappingNode) and len(value.value) > 1:
@@ -259,10 +245,6 @@ class _Editor:
 
 def _is_of(value: Value | None, node: str) -> bool:
     return isinstance(value, FromOutput) and value.node == node
-
-
-def _elsewhere(path: str) -> InputError:
-    return refused(f"step {path}", "its steps are in the YAML file of its component", "", "open that file")
 
 
 def written_component(reference: str, file: Path) -> str:
