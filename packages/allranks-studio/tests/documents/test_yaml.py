@@ -9,6 +9,7 @@ from allranks.errors import InputError
 from allranks_studio.documents import edits
 from allranks_studio.documents.canvas import Graph, InputPort, Layout, Node, OutputPort, Port
 from allranks_studio.documents.edits import Edit, FromInput, FromOutput, Literal, Value
+from allranks_studio.documents.placing import placed
 from allranks_studio.documents.yaml import Yaml
 
 TEXT = """\
@@ -70,7 +71,8 @@ GRAPH = Graph(
 
 
 def edited(text: str, edit: Edit, folder: Path = Path("/project")) -> str:
-    return Yaml().edited(text, edit, GRAPH, folder / "pipeline.yml")
+    graph = placed(GRAPH, Yaml().outline(text))
+    return Yaml().edited(text, edit, graph, folder / "pipeline.yml")
 
 
 def changed(text: str, edit: Edit, folder: Path = Path("/project")) -> str:

@@ -5,7 +5,7 @@ azure-ai-ml reads a nested pipeline only from a file of its own. Its steps are e
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
@@ -14,15 +14,14 @@ from allranks.checks.plan.bindings import article
 from allranks.plan.ports import PRIMITIVES
 from allranks.sdk import bounded_yaml
 from allranks_studio.documents import edits
-from allranks_studio.documents.canvas import WITH_PROCESSES, Graph, Node
+from allranks_studio.documents.canvas import WITH_PROCESSES, Graph, InputPort, Layout, Node, OutputPort
 from allranks_studio.documents.components import declared, registered_names, spec_of
 from allranks_studio.documents.edits import Edit, FromInput, FromOutput, Literal, Value
+from allranks_studio.documents.intended import intended
 from allranks_studio.documents.rewiring import node_at, refused
 from allranks_studio.documents.source import Outline
 from allranks_studio.documents.yaml_outline import bound_outputs, outline_of
 from allranks_studio.documents.yaml_text import Content, YamlText
-
-_PROCESSES = "process_count_per_instance"
 
 
 class Yaml:
@@ -58,45 +57,52 @@ class _Editor:
         match edit:
             case edits.AddNode():
                 self.add_node(edit)
-            case edits.DeleteNode(name):
-                self.disconnect(lambda value: _is_of(value, name))
-                for output in self.graph.outputs:
-                    if _is_of(output.value, name):
-                        self.text.remove("outputs", output.name)
-                self.text.remove("jobs", name)
-                self.refuse_uses("jobs", name)
+            case edits.AddInput():
+                self.add_input(edit)
             case edits.RenameNode(name, new):
                 self.text.rename(("jobs", name), new)
                 self.text.substitute(rf"(?<=parent\.jobs\.){re.escape(name)}(?![\w\-])", new)
             case edits.DuplicateNode(name, new):
                 self.text.copy(("jobs", name), new)
                 self.unbind_outputs(new)
-            case edits.SetInput(name, port, value):
-                self.set_input(name, port, value)
-            case edits.ResetInput(name, port):
-                self.unset(name, port)
-            case edits.SetLayout(name):
-                self.set_layout(edit, node_at(self.graph, name))
-            case edits.SetDistribution(name, kind):
-                self.set_distribution(name, kind)
-            case edits.SetCompute(name, compute):
-                self.set_compute(name, compute)
-            case edits.AddInput():
-                self.add_input(edit)
-            case edits.DeleteInput(_, name):
-                self.disconnect(lambda value: value == FromInput(name))
-                self.text.remove("inputs", name)
-                self.refuse_uses("inputs", name)
-            case edits.AddOutput(_, name, node, port):
-                self.add_output(name, node, port)
-            case edits.DeleteOutput(_, name):
-                for node in self.outline.nodes:
-                    self.unbind_outputs(node, name)
-                self.text.remove("outputs", name)
+            case edits.SetCompute("", compute):
+                self.set_default_compute(compute)
             case edits.WrapNodes():
                 fix = "write a file for the nested pipeline (type: pipeline, with inputs, outputs and jobs)"
                 found = "azure-ai-ml reads a nested pipeline only from a YAML file of its own"
                 raise refused(f"step {edit.name}", found, "a pipeline in Python, where steps can be wrapped", fix)
+            case _:
+                self.follow(intended(self.graph, edit))
+
+    def follow(self, graph: Graph) -> None:
+        """Write what is other in a graph, which has no new steps or inputs."""
+        steps = {node.name: node for node in graph.nodes}
+        for node in self.graph.nodes:
+            if node.name in steps and node != steps[node.name]:
+                self.follow_node(node, steps[node.name])
+        for output in self.graph.outputs:
+            if output not in graph.outputs:
+                for name in steps:
+                    self.unbind_outputs(name, output.name)
+                self.text.remove("outputs", output.name)
+        gone = [("jobs", node.name) for node in self.graph.nodes if node.name not in steps]
+        gone += [("inputs", port.name) for port in self.graph.inputs if port not in graph.inputs]
+        for kind, name in gone:
+            self.text.remove(kind, name)
+            self.refuse_uses(kind, name)
+        for output in graph.outputs:
+            if output not in self.graph.outputs:
+                self.add_output(output)
+
+    def follow_node(self, old: Node, new: Node) -> None:
+        self.refuse_locked(old.name)
+        for before, after in zip(old.inputs, new.inputs, strict=True):
+            if before.value != after.value:
+                self.set_input(new.name, after)
+        if new.layout is not None and old.layout != new.layout:
+            self.set_layout(old, new.layout)
+        if old.compute != new.compute:
+            self.put_compute(("jobs", new.name, "compute"), new.compute)
 
     def refuse_locked(self, name: str) -> None:
         """Raise InputError if another step, which the edit would disconnect, cannot be edited."""
@@ -110,63 +116,56 @@ class _Editor:
             content["inputs"] = {name: self.input(value, types.get(name, "")) for name, value in edit.inputs.items()}
         self.text.put(("jobs", edit.name), content)
 
-    def set_input(self, name: str, port: str, value: Value) -> None:
-        place = ("jobs", name, "inputs", port)
-        if isinstance(self.text.value(*place), yaml.MappingNode):
-            held_at = "value" if self.text.value(*place, "value") else "path"
-            self.text.put((*place, held_at), self.written(value))
-        else:
-            kind = next((each.type for each in node_at(self.graph, name).inputs if each.name == port), "")
-            self.text.put(place, self.input(value, kind))
-
-    def unset(self, name: str, port: str) -> None:
-        """Remove an input of a step. Raise InputError if the step declares it by its value."""
-        self.refuse_locked(name)
-        if self.is_inline(name):
+    def set_input(self, name: str, port: InputPort) -> None:
+        """Write the value of an input of a step. Raise InputError if one without a value is declared by its value."""
+        place = ("jobs", name, "inputs", port.name)
+        if port.value is None and self.is_inline(name):
             fix = "connect it, or give it another value"
-            raise refused(f"step {name}, input {port}", "its command has it only by this value", "", fix)
-        self.text.remove("jobs", name, "inputs", port)
+            raise refused(f"step {name}, input {port.name}", "its command has it only by this value", "", fix)
+        if port.value is None:
+            self.text.remove(*place)
+        elif isinstance(self.text.value(*place), yaml.MappingNode):
+            held_at = "value" if self.text.value(*place, "value") else "path"
+            self.text.put((*place, held_at), self.written(port.value))
+        else:
+            self.text.put(place, self.input(port.value, port.type))
 
-    def disconnect(self, is_gone: Callable[[Value | None], bool]) -> None:
-        for name, place in self.outline.nodes.items():
-            for port in [port for port, each in place.inputs.items() if is_gone(each.value)]:
-                self.unset(name, port)
-
-    def set_layout(self, edit: edits.SetLayout, node: Node) -> None:
-        job, old = ("jobs", edit.node), node.layout
+    def set_layout(self, node: Node, layout: Layout) -> None:
+        place, old, kind = ("jobs", node.name, "distribution"), node.layout, layout.distribution
         if old is None or node.kind not in ("command", "parallel"):
-            raise refused(f"step {edit.node}", f"the layout of a {node.kind} is edited in its text")
-        if edit.instances != old.instances:
-            self.text.put((*job, "resources", "instance_count"), self.written(edit.instances))
-        if edit.processes != old.processes:
-            if self.text.value(*job, "distribution") is None:
-                self.text.put((*job, "distribution", "type"), old.distribution)
-            self.text.put((*job, "distribution", _PROCESSES), self.written(edit.processes))
+            raise refused(f"step {node.name}", f"the layout of a {node.kind} is edited in its text")
+        if old.instances != layout.instances:
+            self.text.put(("jobs", node.name, "resources", "instance_count"), self.written(layout.instances))
+        is_other = old.distribution != kind
+        if is_other and kind == "none":
+            self.refuse_distribution_of_component(node.name)
+        if is_other:
+            self.text.remove(*place)
+        if kind != "none" and (is_other or old.processes != layout.processes):
+            if self.text.value(*place) is None:
+                self.text.put((*place, "type"), kind)
+            if kind in WITH_PROCESSES:
+                self.text.put((*place, "process_count_per_instance"), self.written(layout.processes))
 
-    def set_distribution(self, name: str, kind: str) -> None:
-        place, old = ("jobs", name, "distribution"), node_at(self.graph, name).layout
+    def refuse_distribution_of_component(self, name: str) -> None:
         component = self.text.value("jobs", name, "component")
         reference = component.value if isinstance(component, yaml.ScalarNode) else ""
         spec = self.path.parent / reference.removeprefix("file:")
-        is_own = self.text.value(*place) is not None
-        if kind == "none" and (not is_own or (spec.is_file() and "distribution" in bounded_yaml.read_values(spec))):
+        is_own = self.text.value("jobs", name, "distribution") is not None
+        if not is_own or (spec.is_file() and "distribution" in bounded_yaml.read_values(spec)):
             raise refused(f"step {name}", "the distribution is that of its component", "", "use another component")
-        self.text.remove(*place)
-        if kind != "none":
-            content: dict[str, Content] = {"type": kind}
-            if old is not None and kind in WITH_PROCESSES:
-                content[_PROCESSES] = self.written(old.processes)
-            self.text.put(place, content)
 
-    def set_compute(self, name: str, compute: str) -> None:
-        if not name and self.is_component:
+    def set_default_compute(self, compute: str) -> None:
+        if self.is_component:
             raise refused("the file", "a pipeline component has no compute", "a step or a pipeline job")
-        is_own = not name and self.text.value("compute") is not None
-        path = ("jobs", name, "compute") if name else ("compute",) if is_own else ("settings", "default_compute")
+        is_own = self.text.value("compute") is not None
+        self.put_compute(("compute",) if is_own else ("settings", "default_compute"), compute)
+
+    def put_compute(self, place: Sequence[str], compute: str) -> None:
         if compute:
-            self.text.put(path, compute if compute.startswith(("azureml:", "${{")) else f"azureml:{compute}")
+            self.text.put(place, compute if compute.startswith(("azureml:", "${{")) else f"azureml:{compute}")
         else:
-            self.text.remove(*path)
+            self.text.remove(*place)
 
     def add_input(self, edit: edits.AddInput) -> None:
         content: Content = edit.default
@@ -183,22 +182,21 @@ class _Editor:
             content = float(edit.default)
         self.text.put(("inputs", edit.name), content)
 
-    def add_output(self, name: str, node: str, port: str) -> None:
-        place, binding = ("jobs", node, "outputs", port), self.binding(f"parent.outputs.{name}")
+    def add_output(self, output: OutputPort) -> None:
+        assert isinstance(output.value, FromOutput)
+        step, binding = output.value.node, self.binding(f"parent.outputs.{output.name}")
+        place = ("jobs", step, "outputs", output.value.port)
         declared = self.text.value(*place)
         is_mapping = isinstance(declared, yaml.MappingNode) and bool(declared.value)
-        if is_mapping and node_at(self.graph, node).kind == "stand_in":
+        if is_mapping and node_at(self.graph, step).kind == "stand_in":
             found = "the outputs of this kind of step cannot be edited here"
-            raise refused(f"step {node}", found, "", "edit the text")
-        self.text.put(("outputs", name), {"type": self.output_type(node, port)})
+            raise refused(f"step {step}", found, "", "edit the text")
+        self.text.put(("outputs", output.name), {"type": output.type})
         self.text.put((*place, "path") if is_mapping else place, binding)
-
-    def output_type(self, node: str, port: str) -> str:
-        return next((each.type for each in node_at(self.graph, node).outputs if each.name == port), "uri_folder")
 
     def unbind_outputs(self, name: str, output: str = "") -> None:
         """Disconnect the outputs of a step from those of the pipeline, or from one of them."""
-        step = self.text.value("jobs", name)
+        step, types = self.text.value("jobs", name), {each.name: each.type for each in self.graph.outputs}
         for port, bound, _ in [*bound_outputs(self.text, step)] if step else ():
             if output not in ("", bound):
                 continue
@@ -208,7 +206,7 @@ class _Editor:
             if isinstance(value, yaml.MappingNode) and len(value.value) > 1:
                 self.text.remove(*place, "path")
             elif self.is_inline(name):
-                self.text.put(place, {"type": self.output_type(name, port)})
+                self.text.put(place, {"type": types.get(bound, "uri_folder")})
             else:
                 self.text.remove(*place)
 
@@ -241,10 +239,6 @@ class _Editor:
 
     def binding(self, name: str) -> str:
         return f"${{{{ {name} }}}}" if self.is_spaced else f"${{{{{name}}}}}"
-
-
-def _is_of(value: Value | None, node: str) -> bool:
-    return isinstance(value, FromOutput) and value.node == node
 
 
 def written_component(reference: str, file: Path) -> str:
