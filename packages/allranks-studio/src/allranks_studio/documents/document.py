@@ -1,6 +1,8 @@
 """An open pipeline file: its text is the truth, and the graph a way to edit it."""
 
+import hashlib
 import os
+import stat
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
+from allranks.workspace import write_file
 from allranks_studio.documents import edits, file_text
 from allranks_studio.documents.canvas import Graph, Node
 from allranks_studio.documents.codec import operation, to_data
@@ -73,8 +76,8 @@ class Document:
 
     @property
     def digest(self) -> str:
-        """The digest of the text."""
-        return file_text.digest(self._data)
+        """The digest by which changes name the text that they are based on."""
+        return hashlib.sha256(self._data).hexdigest()[:32]
 
     @property
     def _data(self) -> bytes:
@@ -187,7 +190,7 @@ class Document:
 
     def _replace(self, data: bytes, reading: Reading) -> None:
         self._require(self.digest)  # reading has taken a while
-        file_text.replace(self._file, data)
+        write_file(self._file, data, stat.S_IMODE(self._file.stat().st_mode))
         self._adopt(data, reading)
 
     def _adopt(self, data: bytes, reading: Reading) -> None:

@@ -1,14 +1,11 @@
 """The text of a file, so that writing it back gives the same bytes: its encoding, its mark, its line ends."""
 
 import codecs
-import hashlib
 import io
-import stat
 import tokenize
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
-from allranks.workspace import write_file
 
 MOST_BYTES = 4 << 20
 """Limit for a file. A pipeline of 1,000 nodes has 0.3 MB."""
@@ -46,13 +43,3 @@ def encode(text: str, before: bytes, path: Path) -> bytes:
         return text.encode(_encoding(mark + text.encode("utf-8", "surrogatepass"), path))
     except (LookupError, SyntaxError, ValueError) as error:
         raise InputError(Problem(path.name, f"it cannot be written: {error}", "another text")) from None
-
-
-def digest(data: bytes) -> str:
-    """Return the digest by which changes name the text that they are based on."""
-    return hashlib.sha256(data).hexdigest()[:32]
-
-
-def replace(path: Path, data: bytes) -> None:
-    """Replace the content of a file in one step. Its mode stays. Raise OSError."""
-    write_file(path, data, stat.S_IMODE(path.stat().st_mode))

@@ -39,11 +39,10 @@ class Yaml:
 
 
 class _Editor:
-    """text: which is edited; graph, outline: of the text before; path: of the file"""
+    """text: which is edited; graph: of the text before; path: of the file"""
 
     def __init__(self, text: YamlText, graph: Graph, path: Path) -> None:
         self.text, self.graph, self.path = text, graph, path
-        self.outline = outline_of(text)
         schema = text.value("$schema")
         self.is_component = isinstance(schema, yaml.ScalarNode) and "component" in schema.value.lower()
         self.is_spaced = "${{ parent" in text.text and "${{parent" not in text.text
@@ -52,7 +51,7 @@ class _Editor:
         if around := getattr(edit, "graph", ""):
             raise refused(f"step {around}", "its steps are in the YAML file of its component", "", "open that file")
         is_default = isinstance(edit, edits.SetCompute) and not edit.node
-        if "@1" in self.outline.nodes and not is_default:
+        if self.text.value("jobs") is None and not is_default:
             raise refused("the file", "it contains no steps of a pipeline", "the key jobs", "edit the text")
         match edit:
             case edits.AddNode():
@@ -106,7 +105,8 @@ class _Editor:
 
     def refuse_locked(self, name: str) -> None:
         """Raise InputError if another step, which the edit would disconnect, cannot be edited."""
-        if name in self.outline.nodes and (lock := self.outline.nodes[name].lock) is not None:
+        lock = next((node.lock for node in self.graph.nodes if node.name == name), None)
+        if lock is not None:
             raise refused(f"step {name}, line {lock.line}", lock.text)
 
     def add_node(self, edit: edits.AddNode) -> None:
