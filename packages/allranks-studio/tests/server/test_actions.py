@@ -94,3 +94,5 @@ def test_the_palette_and_the_pipelines(studio: Client, root: Path) -> None:
     found = studio.get("/api/pipelines")
     assert {"path": "image_classification.py", "title": "Image classification", "origin": "library"} in found
     assert studio.get("/api/schedules") == []
+    studio.post("/api/document/new", path="mine/script.py", source="own_script.py")
+    assert (root.parent / "mine/own_scripts/train_digits.py").is_file()

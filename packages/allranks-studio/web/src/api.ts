@@ -128,7 +128,7 @@ export interface Document {
 // POST /api/document/edit {folder, path, digest, edits}: 200 Document; 409 Conflict; 422 Refusal. All edits or none.
 // POST /api/document/text {folder, path, digest, text}; /undo and /redo {folder, path, digest}; /positions {..., positions}
 // /positions takes those that the user moved; without any, all are those of the layout again. Its answer is {}.
-// POST /api/document/new {folder, path, source}: source "" for an empty pipeline, or the path of one of /api/pipelines
+// POST /api/document/new {folder, path, source}: source "" for an empty pipeline, or the path of one of the library
 // GET /api/document/export?folder=F&path=P&form=python|yaml|request|plan|submit: {text}
 // A `graph` is the path of the nested pipeline that is edited; "" for the file's own.
 export type Edit =

@@ -1,8 +1,6 @@
 """Start, cancel, resume and rerun runs, as the commands do: each in a process of its own, which outlives the studio."""
 
 import threading
-from collections.abc import Mapping
-from types import MappingProxyType
 
 from allranks.api.engine_process import EngineError, launch
 from allranks.errors import InputError, Problem
@@ -23,9 +21,7 @@ def cancel(folder: Folder, record: RunRecord) -> dict[str, str]:
     return {"run": record.id}
 
 
-def begin(
-    folder: Folder, action: str, path: str = "", run: str = "", inputs: Mapping[str, str] = MappingProxyType({})
-) -> dict[str, str]:
+def begin(folder: Folder, action: str, inputs: dict[str, str], path: str = "", run: str = "") -> dict[str, str]:
     """Answer POST /api/runs/start, /resume and /rerun, when the run has begun. Raise InputError if it cannot begin."""
     is_new = action == "start"
     target = str(folder.file(path)) if is_new else stored.run(folder.workspace, run, curves=False).id

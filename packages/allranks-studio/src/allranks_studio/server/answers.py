@@ -31,20 +31,21 @@ _LOG = logging.getLogger(__name__)
 _STATUS = {"unknown-run": 404, "damaged-workspace": 500, "workspace-access": 403, "disk-full": 507}
 """The status of HTTP for the codes of problems; 400 for others."""
 
+_FULL = 507, "free some space"
+_READ_ONLY = 403, "the folder can only be read: change its permissions"
 _DISK = {
-    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), 507),
-    **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), 403),
-    **dict.fromkeys((errno.ENOENT, errno.ENOTDIR), 404),
-    **dict.fromkeys((errno.EINVAL, errno.ELOOP, errno.EISDIR, errno.ENAMETOOLONG), 400),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _FULL),
+    **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), _READ_ONLY),
 }
-_FIXES = {507: "free some space", 403: "the folder can only be read: change its permissions"}
+"""The status of HTTP, and the fix, for errors of files; 400 for others."""
 
 
-class Refusal(Exception):
+class Refusal(HTTPException):
     """An answer that is not 200. status: of HTTP; values: its other values"""
 
     def __init__(self, status: int, message: str, fix: str = "", **values: Any) -> None:
-        self.status, self.value = status, {"message": message, "fix": fix, **values}
+        super().__init__(status, message)
+        self.values = {"fix": fix, **values}
 
 
 def route(path: str, function: str, *, changes: bool = False) -> Route:
@@ -112,16 +113,17 @@ def _names(value: Any) -> list[str]:
 
 
 def _texts(value: Any) -> dict[str, str]:
-    if not isinstance(value, Mapping) or not all(isinstance(each, str) for each in value.values()):
+    value = {} if value is Parameter.empty else value
+    if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
         raise ValueError
-    return dict(value)
+    return value
 
 
 _CONVERSIONS: dict[Any, tuple[Callable[[Any], Any], str]] = {
     str: (_text, "a text"),
     int: (_whole, "a whole number"),
     list[str]: (_names, f"1 to {MOST_NAMES} names, separated by commas"),
-    Mapping[str, str]: (_texts, "an object of texts"),
+    dict[str, str]: (_texts, "an object of texts"),
     Any: (lambda value: value, ""),
 }
 """How a value becomes that of a type, and what is expected. It raises ValueError."""
@@ -161,18 +163,15 @@ def finite(value: float | None) -> float | None:
 def answer_of(error: Exception) -> Response:
     """Return the answer of a request that has raised an error."""
     match error:
-        case Refusal():
-            return data(error.value, error.status)
+        case HTTPException(status_code=status, detail=message):
+            return data({"message": message, "fix": "", **getattr(error, "values", {})}, status)
         case InputError(problems=problems):
             message = "\n".join(str(Problem(each.where, each.found, each.expected)) for each in problems)
             fix = "; ".join(dict.fromkeys(each.fix for each in problems if each.fix))
             status = next((_STATUS[each.code] for each in problems if each.code in _STATUS), 400)
         case OSError():
-            status = _DISK.get(error.errno or 0, 500)
+            status, fix = _DISK.get(error.errno or 0, (400, ""))
             message = f"{error.filename}: " * bool(error.filename) + (error.strerror or str(error))
-            fix = _FIXES.get(status, "")
-        case HTTPException():
-            status, message, fix = error.status_code, error.detail, ""
         case _:
             _LOG.error("the studio could not answer", exc_info=error)
             status, message = 500, f"an error of the studio: {type(error).__name__}"

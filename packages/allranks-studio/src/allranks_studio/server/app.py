@@ -45,27 +45,32 @@ def make_app(folders: Mapping[str, Folder], session: Session) -> Starlette:
     studio = Studio(folders)
     app = Starlette(
         routes=[
-            route("/api/state", "studio.state"),
-            route("/api/runs", "runs.runs"),
-            route("/api/sparklines", "runs.sparklines"),
-            route("/api/runs/{run}", "run.run"),
-            route("/api/page", "run.page"),
-            route("/api/curves", "curves.curves"),
-            route("/api/usage", "curves.usage"),
-            route("/api/log", "logs.log"),
-            route("/api/log/search", "logs.search"),
-            route("/api/compare", "compare.compare"),
-            route("/api/schedules", "schedules.schedules"),
-            route("/api/runs/cancel", "actions.cancel", changes=True),
-            route("/api/runs/{action}", "actions.begin", changes=True),
-            route("/api/document", "documents.document"),
-            route("/api/document/export", "documents.export"),
-            route("/api/document/new", "documents.new", changes=True),
-            route("/api/document/positions", "moved_nodes.move", changes=True),
-            route("/api/document/{change}", "documents.change", changes=True),
-            route("/api/palette", "palette.palette"),
-            route("/api/pipelines", "palette.pipelines"),
-            Route("/api/events", studio.events.stream),
+            Mount(
+                "/api",
+                routes=[
+                    route("/state", "studio.state"),
+                    route("/runs", "runs.runs"),
+                    route("/sparklines", "runs.sparklines"),
+                    route("/runs/{run}", "run.run"),
+                    route("/page", "run.page"),
+                    route("/curves", "curves.curves"),
+                    route("/usage", "curves.usage"),
+                    route("/log", "logs.log"),
+                    route("/log/search", "logs.search"),
+                    route("/compare", "compare.compare"),
+                    route("/schedules", "schedules.schedules"),
+                    route("/runs/cancel", "actions.cancel", changes=True),
+                    route("/runs/{action}", "actions.begin", changes=True),
+                    route("/document", "documents.document"),
+                    route("/document/export", "documents.export"),
+                    route("/document/new", "documents.new", changes=True),
+                    route("/document/positions", "moved_nodes.move", changes=True),
+                    route("/document/{change}", "documents.change", changes=True),
+                    route("/palette", "palette.palette"),
+                    route("/pipelines", "palette.pipelines"),
+                    Route("/events", studio.events.stream),
+                ],
+            ),
             Mount("/static", _Files(directory=STATIC, check_dir=False)),
             Route("/{path:path}", _index),
         ],
@@ -73,7 +78,7 @@ def make_app(folders: Mapping[str, Folder], session: Session) -> Starlette:
             Middleware(Access, session=session),
             Middleware(GZipMiddleware, minimum_size=1000, compresslevel=1),
         ],
-        exception_handlers={HTTPException: _refused},
+        exception_handlers={HTTPException: lambda _, error: answer_of(error)},
         lifespan=studio.lifespan,
     )
     app.state.studio = studio
@@ -115,17 +120,11 @@ def make_server(app: Starlette) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-async def _index(request: Request) -> Response:
+async def _index(_: Request) -> Response:
     """Answer every address of the front end with its page, whose nonce allows the styles of the code editor."""
-    if request.path_params["path"].startswith("api/"):
-        raise HTTPException(404, "there is no such address")
     file = STATIC / "index.html"
     if not file.is_file():
         return HTMLResponse(_NOT_BUILT, 503)
     nonce = secrets.token_urlsafe(16)
     text = file.read_text(encoding="utf-8").replace("<head>", f'<head>\n    <meta name="nonce" content="{nonce}">', 1)
     return HTMLResponse(text, headers={"content-security-policy": policy(nonce)})
-
-
-async def _refused(_: Request, error: Exception) -> Response:
-    return answer_of(error)

@@ -46,19 +46,18 @@ def _causes(workspace: Workspace, records: Sequence[RunRecord]) -> tuple[list[di
     except InputError:
         return [], []
     causes, code, seen = list[dict[str, str]](), list[dict[str, Any]](), set[tuple[Path, ...]]()
-    for path in dict.fromkeys(step.name for record in records for step in record.steps):
-        folders = [step.code.folder for side in (before, after) if (step := side.step(path)) and step.code]
-        for cause in differences.causes(before, after, path):
-            kind, _, name = cause.what.partition(" ")
-            files = tuple(Path(folder, name) for folder in folders) if kind == "file" else ()
-            first, second = map(_lines, files) if len(files) == 2 else (None, None)
-            if first is None or second is None:
-                causes.append(vars(cause))
-            elif files not in seen:  # steps may share their code
-                seen.add(files)
-                unified = difflib.unified_diff(first, second, before.run.id, after.run.id, lineterm="")
-                lines = [redact(line) for line in islice(unified, _MOST_LINES)]
-                code.append({"step": path, "file": name, "lines": lines})
+    for cause in differences.compare(before, after).causes:
+        kind, _, name = cause.what.partition(" ")
+        folders = [step.code.folder for side in (before, after) if (step := side.step(cause.step)) and step.code]
+        files = tuple(Path(folder, name) for folder in folders) if kind == "file" else ()
+        first, second = map(_lines, files) if len(files) == 2 else (None, None)
+        if first is None or second is None:
+            causes.append(vars(cause))
+        elif files not in seen:  # steps may share their code
+            seen.add(files)
+            unified = difflib.unified_diff(first, second, before.run.id, after.run.id, lineterm="")
+            lines = [redact(line) for line in islice(unified, _MOST_LINES)]
+            code.append({"step": cause.step, "file": name, "lines": lines})
     return causes, code
 
 

@@ -1,10 +1,11 @@
 """The routes of documents: open a pipeline's file, change it, create one, export it."""
 
+import os
 from pathlib import Path
 from typing import Any
 
-from allranks.catalog import shipped_folder
 from allranks.errors import InputError, Problem
+from allranks.project import files
 from allranks_studio.documents.codec import edits_from
 from allranks_studio.documents.document import Conflict, Document, Refused
 from allranks_studio.server import moved_nodes, positions
@@ -60,33 +61,17 @@ def change(
 
 
 def new(studio: Studio, folder: Folder, path: str, source: str = "") -> dict[str, Any]:
-    """Answer POST /api/document/new: a new file, empty or a copy of a pipeline of the library or the project."""
+    """Answer POST /api/document/new: a new file, empty or a copy of a pipeline of the library, with its scripts."""
     file = folder.file(path)
     name = file.stem.lower()
-    if not source and not (file.suffix == ".py" and name.isidentifier()):
+    if file.suffix != ".py" or not name.isidentifier():
         raise InputError(Problem(path, "it is not a name of a module", "such as pipelines/training.py"))
-    content = _EMPTY.format(name=name, title=name.replace("_", " ").capitalize()).encode()
-    if source:
-        content = _source(folder, source, file.suffix).read_bytes()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with open(file, "xb") as out:
-            out.write(content)
-    except FileExistsError:
-        raise InputError(Problem(path, "it exists", "the name of a new file", "choose another name")) from None
+    empty = _EMPTY.format(name=name, title=name.replace("_", " ").capitalize()).encode()
+    content, *scripts = (files.pipeline(Path(source).stem) if source else {"": empty}).items()
+    copied = {os.path.relpath(script, files.PIPELINES): text for script, text in scripts}
+    files.create(file.parent, {file.name: content[1], **copied})
     with studio.documents.use(folder, path) as found:
         return _state(folder, found)
-
-
-def _source(folder: Folder, source: str, suffix: str) -> Path:
-    """Return the file of a pipeline of the library, or of the project."""
-    shipped = shipped_folder() / "pipelines"
-    file = (shipped / source).resolve() if "\0" not in source else shipped
-    if not (file.is_relative_to(shipped.resolve()) and file.is_file()):
-        file = folder.file(source)
-    if file.suffix != suffix:
-        raise InputError(Problem(source, f"it is a {file.suffix} file", f"a {suffix} file"))
-    return file
 
 
 def export(studio: Studio, folder: Folder, path: str, form: str) -> dict[str, str]:

@@ -104,15 +104,14 @@ def _hits(
 
 
 def _lines_with(file: io.FileIO, query: bytes, until: float) -> Iterator[tuple[int, bytes]]:
-    """Yield the offset of each line with a text, in any case, and the line around it, until a moment of the monotonic
-    clock."""
-    start, rest, query = 0, b"", query.lower()
-    while time.monotonic() < until and (piece := file.read(_PIECE) or rest):
-        data = rest + piece if piece is not rest else rest + b"\n"
-        end = data.rfind(b"\n") + 1 or (len(data) if len(data) > _PIECE else 0)
-        lowered, place = data[:end].lower(), 0
-        while (match := lowered.find(query, place)) >= 0:
-            first = data.rfind(b"\n", 0, match) + 1
-            place = (data.find(b"\n", match + len(query), end) + 1) or end
-            yield start + first, data[max(first, match - _LONGEST_LINE) : min(place, match + _LONGEST_LINE)]
-        rest, start = data[end:], start + end
+    """Yield the offset of each line with a text, in any case, and the part of the line around it, until a moment of the
+    monotonic clock."""
+    query, start = query.lower(), 0
+    lines = io.BufferedReader(file)
+    while time.monotonic() < until and (piece := lines.read(_PIECE) + lines.readline(_PIECE)):
+        place = start
+        for line in piece.split(b"\n") if query in piece.lower() else ():
+            if (match := line.lower().find(query)) >= 0:
+                yield place, line[max(match - _LONGEST_LINE, 0) : match + _LONGEST_LINE]
+            place += len(line) + 1
+        start += len(piece)

@@ -17,13 +17,12 @@ from allranks.catalog.declared_ports import Port, port_specs
 from allranks.catalog.find import FOLDER, ComponentInfo, find_specs
 from allranks.errors import InputError
 from allranks.sdk import bounded_yaml
+from allranks.sdk.spec_files import files_below
 from allranks_studio.documents.components import registered_names
 from allranks_studio.server.answers import finite
 from allranks_studio.server.folders import Folder
 from allranks_studio.server.studio import Studio
 
-_LEFT_OUT = {"components", "environments", "node_modules", "build", "dist", "site-packages"}
-_DEEPEST = 4
 _MOST_FILES = 5000
 _YAML = re.compile(r"^jobs\s*:", re.MULTILINE)
 _PATTERNS = {".py": re.compile(r"^@(?:\w+\.)*pipeline\b", re.MULTILINE), ".yml": _YAML, ".yaml": _YAML}
@@ -113,17 +112,10 @@ def pipelines(studio: Studio, folder: Folder) -> list[dict[str, str]]:
 
 def _pipelines(root: Path) -> Iterator[dict[str, str]]:
     """Yield the files that seem to have a pipeline, by their text. Whether they do is known when one is opened."""
-    for path in islice(_files(root), _MOST_FILES):
+    for path in islice(files_below(root, *_PATTERNS), _MOST_FILES):
         with contextlib.suppress(OSError, ValueError):
             text = bounded_yaml.read(path)
-            if _PATTERNS[path.suffix].search(text):
+            if _PATTERNS[path.suffix.lower()].search(text):
                 title = _TITLE.search(text)
                 name = title[1].strip() if title else path.stem.replace("_", " ")
                 yield {"path": os.path.relpath(path, root), "title": name}
-
-
-def _files(root: Path) -> Iterator[Path]:
-    for folder, folders, names in os.walk(root):
-        is_deep = len(Path(folder).relative_to(root).parts) >= _DEEPEST
-        folders[:] = sorted(each for each in folders if not (is_deep or each in _LEFT_OUT or each[0] in "._"))
-        yield from (path for name in sorted(names) if (path := Path(folder, name)).suffix in _PATTERNS)

@@ -37,23 +37,18 @@ def run(folder: Folder, record: RunRecord) -> dict[str, Any]:
             label = outcomes[pair].outcome if pair in outcomes else ""
             edges.append({"from": pair[0], "to": pair[1], "label": label})
     return {
-        "id": record.id,
+        **_picked(record, "id", "status", "created", "ended", "inputs", "notes"),
         "name": record.display_name or record.name,
-        "status": str(record.status),
         "source": folder.shown(record.target or record.source),
-        "created": record.created,
         "started": min((step.started for step in record.steps if step.started), default=None),
-        "ended": record.ended,
         "seconds": formatting.elapsed(record, now),
-        "inputs": record.inputs,
         "outputs": formatting.outputs_of(record),
-        "verdict": _verdict(record.verdict) if record.verdict else None,
+        "verdict": record.verdict and {**vars(record.verdict), "reason": _reason(record.verdict)},
         "steps": [_step(item, parents.get(item.place, ""), values.get(item.record.name, {})) for item in items],
         "edges": edges,
         "positions": positions,
         "pauses": pauses(record, now),
-        "models": [{"name": each.name, "version": each.version} for step in record.steps for each in step.models],
-        "notes": record.notes,
+        "models": [vars(model) for step in record.steps for model in step.models],
         "page": bool(_page_of(record, folder)),
     }
 
@@ -73,21 +68,16 @@ def _page_of(record: RunRecord, folder: Folder) -> str:
 def _step(item: Item, parent: str, values: Mapping[str, float | None]) -> dict[str, Any]:
     step = item.record
     return {
+        **_picked(step, "kind", "component", "status", "started", "ended", "inputs"),
         "path": step.name,
         "name": item.name,
-        "kind": step.kind,
         "parent": parent,
-        "component": step.component,
-        "status": str(step.status),
-        "started": step.started,
-        "ended": step.ended,
         "attempts": step.attempt + 1 if step.started else 0,
-        "earlier": [_picked(each, "status", "started", "ended") for each in earlier_attempts(step)],
+        "earlier": [vars(attempt) for attempt in earlier_attempts(step)],
         "layout": item.layout,
         "reused_from": step.reused_from or "",
         "progress": formatting.progress(step),
         "ranks": list(map(_rank, step.ranks)),
-        "inputs": step.inputs,
         "outputs": [
             {"name": each.name, "type": each.type, "value": each.path if each.value is None else each.value}
             for each in step.outputs
@@ -108,10 +98,8 @@ def _rank(rank: RankRecord) -> dict[str, Any]:
     }
 
 
-def _verdict(verdict: Verdict) -> dict[str, Any]:
-    reasons = filter(None, (formatting.cause(verdict, whole=True), formatting.reason(verdict)))
-    names = ("step", "rank", "where", "advice", "code", "traceback", "tail", "consequences")
-    return {**_picked(verdict, *names), "reason": "; ".join(reasons) or "failed"}
+def _reason(verdict: Verdict) -> str:
+    return "; ".join(filter(None, (formatting.cause(verdict, whole=True), formatting.reason(verdict)))) or "failed"
 
 
 def _picked(record: Any, *names: str) -> dict[str, Any]:
