@@ -1,4 +1,4 @@
-// What the server sends and takes. Times are seconds since the epoch.
+// What the server sends and takes. Times are seconds since the epoch. `runs=A,B` are at most 200.
 
 // The states of runs, steps and ranks with their symbols, in the order in which a table has them.
 export const SYMBOLS = {
@@ -188,7 +188,7 @@ export interface Runs {
   inputs: Record<string, (string | null)[]>;
 }
 
-// GET /api/sparklines?folder=F&runs=A,B: for the visible rows, at most 200; a run without curves is left out
+// GET /api/sparklines?folder=F&runs=A,B: for the visible rows; a run without curves is left out
 export type Sparklines = Record<string, { metric: string; values: number[] }>; // at most 24 values
 
 // What a run, a step, an attempt and a rank have.
@@ -255,8 +255,8 @@ export interface Rank extends Execution {
   bytes: number; // of its log
 }
 
-// GET /api/curves?folder=F&runs=A,B&width=300&step=S&metric=M: series of all their steps, or of one step, or of one
-// metric, thinned to what is visible at `width` pixels, and further if there are many. At most 100 runs.
+// GET /api/curves?folder=F&runs=A,B&step=S: series of all their steps, or of one step, thinned to what a chart shows, and
+// further if there are many
 export interface Curve {
   run: string;
   step: string;
@@ -276,7 +276,7 @@ export interface Usage {
   gpu: (number | null)[]; // percent
 }
 
-// GET /api/compare?folder=F&runs=A,B: what differs between at most 20 runs
+// GET /api/compare?folder=F&runs=A,B: what differs between runs
 export interface Comparison {
   runs: string[];
   inputs: Record<string, (string | null)[]>; // only those that differ

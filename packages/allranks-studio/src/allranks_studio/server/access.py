@@ -9,10 +9,10 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from starlette.datastructures import MutableHeaders
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import Request
-from starlette.responses import RedirectResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp
 
 from allranks_studio.server.answers import Refusal, answer_of
 
@@ -66,32 +66,23 @@ class Session:
         return hmac.compare_digest(request.cookies.get(self.cookie, "").encode(), self.key.encode())
 
 
-class Access:
+class Access(BaseHTTPMiddleware):
     """Refuse requests of other users, other hosts and other sites, and add the headers of security to every answer."""
 
     def __init__(self, app: ASGIApp, session: Session) -> None:
-        self._app = app
+        super().__init__(app)
         self._session = session
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
+    async def dispatch(self, request: Request, call_next: RequestResponseEndpoint) -> Response:
         try:
-            answer = self._admit(Request(scope)) or self._app
+            answer = self._admit(request) or await call_next(request)
         except Refusal as error:
             answer = answer_of(error)
-        await answer(scope, receive, send_with_headers)
+        for name, value in _HEADERS.items():
+            answer.headers.setdefault(name, value)
+        return answer
 
-    def _admit(self, request: Request) -> ASGIApp | None:
+    def _admit(self, request: Request) -> Response | None:
         """Return the answer to a request with a token; None for others. Raise Refusal."""
         session, path = self._session, request.scope["path"]
         self._check_origin(request, is_page=not path.startswith("/api"))

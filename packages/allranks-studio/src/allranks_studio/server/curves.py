@@ -13,9 +13,11 @@ from allranks_studio.server.folders import Folder
 
 _BUDGET = 150_000
 """About the maximum points that are read for an answer."""
+_WIDTH = 300
+"""Pixels of a chart."""
 
 
-def curves(folder: Folder, runs: list[str], width: int = 300, metric: str = "", step: str = "") -> list[dict[str, Any]]:
+def curves(folder: Folder, runs: list[str], step: str = "") -> list[dict[str, Any]]:
     """Answer GET /api/curves."""
     found = list[dict[str, Any]]()
     with folder.store() as store:
@@ -23,21 +25,14 @@ def curves(folder: Folder, runs: list[str], width: int = 300, metric: str = "", 
             steps = [step] if step else store.measured_steps(run)
             for each in steps:
                 part = store.part_of_curves(run, each, max(_BUDGET // len(runs) // len(steps), 256))
-                names = [name for name in part if metric in ("", name)]
-                found += [_curve(run, each, name, history.thin(part[name], min(max(width, 8), 4000))) for name in names]
+                found += [_curve(run, each, metric, history.thin(part[metric], _WIDTH)) for metric in part]
     return found
 
 
 def _curve(run: str, step: str, metric: str, points: Sequence[tuple[int, float, float]]) -> dict[str, Any]:
-    return {
-        "run": run,
-        "step": step,
-        "metric": metric,
-        "family": history.family(metric),
-        "x": [x for x, _, _ in points],
-        "y": [finite(value) for _, value, _ in points],
-        "time": [time for _, _, time in points],
-    }
+    x, y, time = zip(*points, strict=True)
+    named = {"run": run, "step": step, "metric": metric, "family": history.family(metric)}
+    return {**named, "x": x, "y": list(map(finite, y)), "time": time}
 
 
 def usage(folder: Folder, record: RunRecord, step: str) -> list[dict[str, Any]]:

@@ -4,21 +4,20 @@ import contextlib
 import io
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO
 
 from allranks.contract.report import truncated
 from allranks.errors import InputError, Problem
 from allranks.history import log_reader, secret_values
 from allranks.history.log_redaction import open_log, redacted
 from allranks.history.nested import records_at
-from allranks.history.records import RankRecord, RunRecord, StepRecord
+from allranks.history.records import RankRecord, RunRecord
 from allranks.secrets import same_length
 from allranks.text import plain
 from allranks_studio.server.folders import Folder
 
-_Chosen: TypeAlias = Sequence[tuple[StepRecord, Sequence[RankRecord]]]
 LARGEST = 1 << 20
 """Maximum bytes of a window."""
 _USUAL = 1 << 16
@@ -86,21 +85,15 @@ def search(folder: Folder, record: RunRecord, query: str, step: str = "") -> dic
     """Answer GET /api/log/search: lines with a text, in any case, in the logs of a step or of all steps."""
     if not 0 < len(query) <= 200:
         raise InputError(Problem("parameter query", f"{len(query)} characters", "1 to 200"))
-    chosen, until = log_reader.chosen(record, step or None, None), time.monotonic() + _PATIENCE
-    found = _hits(folder, chosen, query.encode(), secret_values.known(record), until)
-    hits = list(islice(found, MOST_HITS))
-    return {"hits": hits, "complete": len(hits) < MOST_HITS and time.monotonic() < until}
-
-
-def _hits(
-    folder: Folder, chosen: _Chosen, query: bytes, known: frozenset[str], until: float
-) -> Iterator[dict[str, Any]]:
-    for step, rank in ((step, rank) for step, ranks in chosen for rank in ranks):
+    chosen, hits = log_reader.chosen(record, step or None, None), list[dict[str, Any]]()
+    known, until = secret_values.known(record), time.monotonic() + _PATIENCE
+    for each, rank in ((each, rank) for each, ranks in chosen for rank in ranks):
         # A rank that has not started has no log.
         with contextlib.suppress(OSError, InputError), _opened(rank, folder) as file:
-            for offset, line in _lines_with(file, query, until):
+            for offset, line in islice(_lines_with(file, query.encode(), until), MOST_HITS - len(hits)):
                 text = _text(b"".join(redacted([line], known)).rstrip(b"\r\n"))
-                yield {"step": step.name, "rank": rank.rank, "offset": offset, "text": text}
+                hits.append({"step": each.name, "rank": rank.rank, "offset": offset, "text": text})
+    return {"hits": hits, "complete": len(hits) < MOST_HITS and time.monotonic() < until}
 
 
 def _lines_with(file: io.FileIO, query: bytes, until: float) -> Iterator[tuple[int, bytes]]:

@@ -49,9 +49,10 @@ class Studio:
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
         """Watch the folders inside of the block."""
-        watching = asyncio.create_task(self.events.watch())
-        yield
-        watching.cancel()
+        async with asyncio.TaskGroup() as tasks:
+            watching = tasks.create_task(self.events.watch())
+            yield
+            watching.cancel()
         if self._documents:
             self._documents.close()
 
