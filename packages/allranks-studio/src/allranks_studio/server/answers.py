@@ -100,11 +100,6 @@ def _text(value: Any) -> str:
     return value
 
 
-def _whole(value: Any) -> int:
-    text = str(value)
-    return int(text if len(text) <= 20 else "")
-
-
 def _names(value: Any) -> list[str]:
     found = [name for name in _text(value).split(",") if name]
     if not 0 < len(found) <= MOST_NAMES:
@@ -121,7 +116,7 @@ def _texts(value: Any) -> dict[str, str]:
 
 _CONVERSIONS: dict[Any, tuple[Callable[[Any], Any], str]] = {
     str: (_text, "a text"),
-    int: (_whole, "a whole number"),
+    int: (lambda value: int(str(value)), "a whole number"),
     list[str]: (_names, f"1 to {MOST_NAMES} names, separated by commas"),
     dict[str, str]: (_texts, "an object of texts"),
     Any: (lambda value: value, ""),

@@ -43,21 +43,17 @@ class OpenDocuments:
 
     def look(self) -> list[Event]:
         """Return the documents that have changed since the last look, by edits or by other programs."""
-        if not self._lock.acquire(blocking=False):
-            return []  # the next look sees the change that is being made
-        try:
+        with self._lock:
             for document in self._documents.values():
                 with contextlib.suppress(OSError, InputError):  # the next request reports a removed file
                     document.refresh()
             digests = {place: document.digest for place, document in self._documents.items()}
             changed = [place for place in digests if self._digests[place] != digests[place]]
             self._digests |= digests
-            return [
-                {"kind": "document", "folder": folder, "path": path, "digest": digests[folder, path]}
-                for folder, path in changed
-            ]
-        finally:
-            self._lock.release()
+        return [
+            {"kind": "document", "folder": folder, "path": path, "digest": digests[folder, path]}
+            for folder, path in changed
+        ]
 
     def close(self) -> None:
         self.reader.close()

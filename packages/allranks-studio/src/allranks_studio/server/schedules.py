@@ -42,8 +42,7 @@ def schedules(folder: Folder) -> list[dict[str, Any]]:
 def listed(paths: SchedulerPaths) -> Iterator[dict[str, Any]]:
     """Yield the schedules of the current folder and of a workspace, as api.ts has them. Raise InputError."""
     with session(client=False):
-        files = find_schedules(Path(FOLDER), required=False) if Path(FOLDER).is_dir() else ()
-        declared = {each.name: each for each in (*paths.created(), *files)}
+        declared = {each.name: each for each in (*paths.created(), *find_schedules(required=False))}
     entries, scheduler, now = paths.entries(), paths.scheduler(), datetime.now(UTC)
     runs = stored.runs(paths.workspace, steps=False, unreadable=lambda *_: None)
     ids = {run.job_name: run.id for run in runs}

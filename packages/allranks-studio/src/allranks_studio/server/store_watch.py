@@ -15,7 +15,7 @@ from allranks_studio.server.events import Event
 from allranks_studio.server.folders import Folder
 
 _SHARE = 30
-"""Minimum ratio of the time between two readings of the store to the duration of one: 3 % of a core at most."""
+"""Minimum ratio of the time between two readings of the store to the CPU time of one: 3 % of a core at most."""
 _PAUSE = 2.0
 """Seconds until a store that could not be read is read again."""
 
@@ -33,7 +33,6 @@ class StoreWatch:
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._states: dict[_Thing, Any] = {}
-        self._runs: set[_Thing] = set()
         self._active: set[str] = set()
         """The runs that have not ended, as stored. An engine that has died has not changed its run."""
         self._executed: set[str] = set()
@@ -59,15 +58,17 @@ class StoreWatch:
     def _read_if_changed(self) -> dict[_Thing, Any]:
         """Return what the store says; nothing if it has not changed, or if reading it again would take too much of a
         core."""
-        begin, mark, states = time.monotonic(), _mark(self._folder.workspace.database), dict[_Thing, Any]()
-        if begin < self._next or mark == self._mark:
-            return states
+        mark = _mark(self._folder.workspace.database)
+        if time.monotonic() < self._next or mark == self._mark:
+            return {}
+        begin = time.thread_time()
         try:
             states = self._read()
-            self._mark = mark  # as before the reading: later changes are read again
-            self._next = time.monotonic() + _SHARE * (time.monotonic() - begin)
         except (InputError, OSError, sqlite3.Error, ValueError, KeyError, TypeError):
-            self._next = begin + _PAUSE  # a request shows the error
+            self._next = time.monotonic() + _PAUSE
+            return {}  # a request shows the error
+        self._mark = mark  # as before the reading: later changes are read again
+        self._next = time.monotonic() + _SHARE * (time.thread_time() - begin)
         return states
 
     def _read(self) -> dict[_Thing, Any]:
@@ -83,24 +84,22 @@ class StoreWatch:
                     self._read_steps(store.connection, run, states, logs)
                 states |= self._points(store.connection)
         states |= {("run", run): status for run, status in statuses.items()}
-        states |= dict.fromkeys(self._runs - states.keys(), "removed")
-        self._runs = {("run", run) for run in statuses}
+        states |= {thing: "removed" for thing in self._states.keys() - states.keys() if thing[0] == "run"}
         self._active, self._executed, self._logs = active, set(active), logs
         return states
 
     def _read_steps(
         self, connection: sqlite3.Connection, run: str, states: dict[_Thing, Any], logs: dict[_Thing, str]
     ) -> None:
-        """Add the states of the steps and ranks of a run, and the logs of steps that run or have just ended."""
+        """Add the states of the steps and ranks of a run, and the logs of ranks that run or have just ended."""
         for path, text in connection.execute("SELECT path, record FROM node WHERE run = ?", (run,)).fetchall():
             step = json.loads(text)
-            has_changed = self._states.get(("step", run, path)) != step["status"]
             states["step", run, path] = step["status"]
             for rank in step["ranks"]:
-                states["rank", run, path, rank["rank"]] = rank["status"]
-                if has_changed or step["status"] not in _ENDED:
-                    log = rank["log"].replace("\0workspace/", f"{self._folder.workspace.root}/")
-                    logs["log", run, path, rank["rank"]] = log
+                name, status = (run, path, rank["rank"]), rank["status"]
+                states["rank", *name] = status
+                if status not in _ENDED or self._states.get(("rank", *name)) != status:
+                    logs["log", *name] = rank["log"].replace("\0workspace/", f"{self._folder.workspace.root}/")
 
     def _points(self, connection: sqlite3.Connection) -> dict[_Thing, Any]:
         """Return the last new point of each step that has new ones."""
