@@ -11,11 +11,12 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from allranks.errors import InputError, Problem
-from allranks_studio.documents.canvas import Graph
-from allranks_studio.documents.codec import graph_from
+
+if TYPE_CHECKING:
+    from allranks_studio.documents.canvas import Graph
 
 SECONDS = 20.0
 """Limit for a reading."""
@@ -33,7 +34,7 @@ class Reading:
     taken:    names that a new node cannot have, besides those of the graph
     """
 
-    graph: Graph | None
+    graph: "Graph | None"
     findings: list[dict[str, Any]] = field(default_factory=list)
     name: str = ""
     display_name: str = ""
@@ -61,6 +62,10 @@ class Reader:
 
         folder: in which the file's code runs, and paths of messages begin; by default that of the file
         """
+        from allranks_studio.documents.codec import (
+            graph_from,  # takes 0.1 s to import, which a new studio does not need
+        )
+
         answer = self._request(path, text, folder or path.parent, "")
         graph = answer["graph"]
         values = {name: answer.get(name, "") for name in ("name", "display_name", "description", "compute")}

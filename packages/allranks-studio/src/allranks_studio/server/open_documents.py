@@ -3,12 +3,15 @@
 import contextlib
 import threading
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from allranks.errors import InputError
-from allranks_studio.documents.document import Document
 from allranks_studio.documents.reading import Reader
 from allranks_studio.server.events import Event
 from allranks_studio.server.folders import Folder
+
+if TYPE_CHECKING:
+    from allranks_studio.documents.document import Document
 
 MOST = 50
 """Maximum documents that are open. The one that was used least recently is closed; its file has all edits."""
@@ -29,8 +32,10 @@ class OpenDocuments:
         threading.Thread(target=self.reader.start, daemon=True).start()
 
     @contextlib.contextmanager
-    def use(self, folder: Folder, path: str) -> Iterator[Document]:
+    def use(self, folder: Folder, path: str) -> "Iterator[Document]":
         """Yield a document that no other thread uses meanwhile. Raise InputError or OSError if it cannot be opened."""
+        from allranks_studio.documents.document import Document  # takes 0.3 s to import, which runs do not need
+
         folder.file(path)
         place = folder.id, path
         with self._lock:

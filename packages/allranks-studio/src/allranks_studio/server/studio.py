@@ -2,20 +2,17 @@
 
 import asyncio
 import contextlib
-import threading
 from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.applications import Starlette
 
 from allranks.errors import InputError, Problem
 from allranks.version import __version__
-from allranks_studio.server.events import Event, Events
+from allranks_studio.server.events import Events
 from allranks_studio.server.folders import Folder
+from allranks_studio.server.open_documents import OpenDocuments
 from allranks_studio.server.store_watch import StoreWatch
-
-if TYPE_CHECKING:
-    from allranks_studio.server.open_documents import OpenDocuments
 
 
 class Studio:
@@ -23,9 +20,8 @@ class Studio:
 
     def __init__(self, folders: Mapping[str, Folder]) -> None:
         self.folders = folders
-        self.events = Events([self._look, *(StoreWatch(folder).look for folder in folders.values())])
-        self._documents: OpenDocuments | None = None
-        self._lock = threading.Lock()
+        self.documents = OpenDocuments()
+        self.events = Events([self.documents.look, *(StoreWatch(folder).look for folder in folders.values())])
 
     def folder(self, name: str) -> Folder:
         """Return the folder with an id. Raise InputError if the studio does not show it."""
@@ -34,18 +30,6 @@ class Studio:
             raise InputError(Problem(f"folder {name}", "this studio does not show it", expected))
         return self.folders[name]
 
-    @property
-    def documents(self) -> "OpenDocuments":
-        """The open documents."""
-        from allranks_studio.server.open_documents import OpenDocuments  # takes 0.3 s to import, which runs do not need
-
-        with self._lock:
-            self._documents = self._documents or OpenDocuments()
-            return self._documents
-
-    def _look(self) -> list[Event]:
-        return self._documents.look() if self._documents else []
-
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
         """Watch the folders inside of the block."""
@@ -53,8 +37,7 @@ class Studio:
             watching = tasks.create_task(self.events.watch())
             yield
             watching.cancel()
-        if self._documents:
-            self._documents.close()
+        self.documents.close()
 
 
 def state(studio: Studio) -> dict[str, Any]:
