@@ -46,7 +46,7 @@ function One({ schedule }: { schedule: Schedule }) {
         values={[
           ["Trigger", trigger],
           ["Pipeline", pipeline],
-          ["Next", next.map(when).join(", ") || "never"],
+          ["Next", next.map((time) => when(time).slice(0, -3)).join(", ") || "never"],
         ]}
       />
       {history.length > 0 && (

@@ -36,11 +36,11 @@ function Connect({ task, onClose }: { task: Extract<Task, { kind: "connect" }>; 
   return (
     <Dialog title={task.title} onClose={onClose} submit="Connect" onSubmit={connect} disabled={!chosen}>
       <Search placeholder="Search" value={query} onChange={setQuery} />
-      <Choose label="Connect to" size={10} options={options} value={chosen?.label ?? ""} onChange={setLabel} />
+      <Choose label="Connect to" size={8} options={options} value={chosen?.label ?? ""} onChange={setLabel} />
       {!chosen && <p className="soft">Nothing in this pipeline fits.</p>}
       {chosen?.name && (
         <label className="field">
-          <span>Its name</span>
+          <span>Name</span>
           <input
             required
             pattern="[A-Za-z_]\w*"

@@ -130,7 +130,8 @@ function TextControl({ id, port, value, disabled, onChange }: Properties) {
 
 // Return what can be said about a port in one line.
 export function about({ description, default: initial, minimum, maximum }: Port): string {
-  const least = minimum === null ? "" : `at least ${minimum}`;
   const most = maximum === null ? "" : `at most ${maximum}`;
-  return [description, initial === null ? "" : `default ${initial}`, least, most].filter(Boolean).join(" · ");
+  const range = minimum === null ? most : maximum === null ? `at least ${minimum}` : `${minimum} to ${maximum}`;
+  const words = [description.replace(/\.$/, ""), initial === null ? "" : `default ${initial}`, range];
+  return words.filter(Boolean).join(" · ");
 }

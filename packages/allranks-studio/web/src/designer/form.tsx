@@ -1,6 +1,6 @@
 // The right side: the inputs and settings of the node that is selected, or of the pipeline.
 import { useState } from "react";
-import type { Finding, Node } from "../api";
+import type { Finding, Node, Port } from "../api";
 import { Button, Search } from "../controls";
 import { useEditor } from "./editor";
 import { Field, literal } from "./fields";
@@ -110,7 +110,8 @@ function Inputs({ node }: { node: Node }) {
 
 function Outputs({ node }: { node: Node }) {
   const { root, connect } = useEditor();
-  const ports = node.outputs.map((port) => ({ ...port, text: `${port.type} ${port.description}` }));
+  const about = ({ type, description }: Port) => [type, description].filter(Boolean).join(" · ");
+  const ports = node.outputs.map((port) => ({ ...port, text: about(port) }));
   const act = (name: string) => {
     const port = node.outputs.find((each) => each.name === name);
     if (port) connect(node, port, targets(root, node, port));

@@ -28,10 +28,8 @@ export function LayoutForm({ node, layout }: Properties) {
       <legend>Layout</legend>
       <Picture instances={instances} processes={processes} gpus={layout.gpus} />
       <p className="soft">{`${shown(layout.instances)} × ${shown(layout.processes)} ${total} · ${size}`}</p>
-      <div className="pair">
-        <Count node={node} layout={layout} which="instances" label="Instances" />
-        <Count node={node} layout={layout} which="processes" label="Processes per instance" />
-      </div>
+      <Count node={node} layout={layout} which="instances" label="Instances" />
+      <Count node={node} layout={layout} which="processes" label="Processes per instance" />
       <b>Distribution</b>
       <Choose {...choice} value={layout.distribution} onChange={change} />
     </fieldset>

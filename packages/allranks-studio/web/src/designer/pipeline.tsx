@@ -2,7 +2,7 @@
 import type { Graph } from "../api";
 import { Button } from "../controls";
 import { useEditor } from "./editor";
-import { about } from "./fields";
+import { about, plain } from "./fields";
 import { Compute, Findings } from "./form";
 import { hue, shown } from "./ports";
 
@@ -34,7 +34,8 @@ export function PipelineForm() {
 export function Ports({ graph, path }: { graph: Graph; path: string }) {
   const { session } = useEditor();
   const inputs = graph.inputs.map((port) => {
-    const words = [port.type, port.optional && "optional", about(port), port.value && `= ${shown(port.value)}`];
+    const value = plain(port.value);
+    const words = [port.type, port.optional && "optional", about(port), value !== null && `= ${value}`];
     return { ...port, text: words.filter(Boolean).join(" · ") };
   });
   const outputs = graph.outputs.map((port) => ({ ...port, text: shown(port.value) }));

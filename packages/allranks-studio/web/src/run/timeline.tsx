@@ -3,13 +3,14 @@ import { useState } from "react";
 import type { Execution, Step } from "../api";
 import { Button } from "../controls";
 import { count, duration, SECONDS, tick } from "../format";
-import { Empty, label, State } from "../parts";
+import { Empty, label, State, useMedia } from "../parts";
 import type { Overview } from "./graph";
 
 const RANKS = 64; // more are not drawn one by one
 
 export function Timeline({ run, now, selected, onSelect }: Overview) {
   const [closed, setClosed] = useState<string[]>([]);
+  const isNarrow = useMedia("(max-width: 600px)");
   const ran = run.steps.filter(({ started }) => started !== null);
   if (!ran.length) return <Empty title="No step has started yet" />;
   const start = Math.min(run.created, ...ran.map(({ started }) => started ?? now));
@@ -17,7 +18,8 @@ export function Timeline({ run, now, selected, onSelect }: Overview) {
     run.pauses.reduce((sum, [from, to]) => sum - Math.max(0, Math.min(to, moment) - from), moment - start);
   const end = Math.max(1e-3, ...ran.map(({ ended }) => at(ended ?? now)));
   const percent = (seconds: number) => `${Math.max(0, (seconds / end) * 100)}%`;
-  const unit = SECONDS.find((each) => end / each <= 8) ?? end / 8;
+  const most = isNarrow ? 3 : 8; // ticks
+  const unit = SECONDS.find((each) => end / each <= most) ?? end / most;
   const ticks = Array.from({ length: Math.floor((end * 0.95) / unit) + 1 }, (_, index) => index * unit);
   const bar = (kind: string, { status, started, ended }: Execution, what: string) => {
     if (started === null) return null;
