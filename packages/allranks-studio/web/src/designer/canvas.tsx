@@ -18,12 +18,13 @@ import {
 } from "@xyflow/react";
 import { type DragEvent, type KeyboardEvent, useEffect, useMemo, useReducer, useRef, useState } from "react";
 import { Button } from "../controls";
+import { type Detour, detour, wirePath } from "../wires";
 import { useEditor } from "./editor";
 import { type BoxNode, BoxView, KINDS } from "./node";
 import { Overview } from "./overview";
 import { PALETTE_DATA } from "./palette";
 import { connectionMisfit, hue, nodeAt } from "./ports";
-import { type Box, bounds, detour, HEADER, INPUTS, innerPorts, ROW, type Scene, scene, type Wire } from "./scene";
+import { type Box, bounds, HEADER, INPUTS, innerPorts, ROW, type Scene, scene, type Wire } from "./scene";
 
 const TYPES = { box: BoxView };
 const EDGES = { wire: WireView };
@@ -49,7 +50,7 @@ export function Canvas() {
   const { nodes, changeNodes } = useNodes(drawn, boxes);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set()); // wires
   const edges = useMemo(
-    () => (isFar ? [] : drawn.wires.map((wire) => flowEdge(wire, detour(wire, boxes), chosen.has(wire.id), editable))),
+    () => (isFar ? [] : drawn.wires.map((wire) => flowEdge(wire, boxes, chosen.has(wire.id), editable))),
     [isFar, drawn, boxes, chosen, editable],
   );
 
@@ -242,20 +243,17 @@ function flowNode(box: Box, isSelected: boolean, editable: boolean): BoxNode {
   };
 }
 
-type WireEdge = FlowEdge<{ way: ReturnType<typeof detour> }, "wire">;
+type WireEdge = FlowEdge<{ way: Detour }, "wire">;
 
 function WireView({ id, sourceX, sourceY, targetX, targetY, data }: EdgeProps<WireEdge>) {
-  const curve = (x1: number, y1: number, x2: number, y2: number) => {
-    const bend = Math.max((x2 - x1) / 2, 24);
-    return `C${x1 + bend},${y1} ${x2 - bend},${y2} ${x2},${y2}`;
-  };
-  const { left, right, y } = data?.way ?? { left: targetX, right: targetX, y: targetY };
-  const rest = data?.way ? `H${right}${curve(right, y, targetX, targetY)}` : "";
-  return <BaseEdge id={id} path={`M${sourceX},${sourceY}${curve(sourceX, sourceY, left, y)}${rest}`} />;
+  return <BaseEdge id={id} path={wirePath([sourceX, sourceY], [targetX, targetY], data?.way)} />;
 }
 
-function flowEdge(wire: Wire, way: ReturnType<typeof detour>, selected: boolean, editable: boolean): WireEdge {
+function flowEdge(wire: Wire, boxes: ReadonlyMap<string, Box>, selected: boolean, editable: boolean): WireEdge {
   const { id, source, sourcePort, target, targetPort } = wire;
+  const [from, to] = [boxes.get(source), boxes.get(target)];
+  const others = boxes.values().filter((box) => box.parent === from?.parent);
+  const way = from && to && !wire.inner ? detour(from, to, others) : undefined;
   const isData = targetPort !== "";
   return {
     id,

@@ -1,11 +1,10 @@
 // Dialogs: what to connect, a name, inputs of a run, exports.
 import { useLayoutEffect, useState } from "react";
-import type { Value } from "../api";
 import { Button, Choose, Search, Switch } from "../controls";
 import { Dialog, Problem, show } from "../parts";
+import { RunDialog } from "../run_dialog";
 import { post, useServer } from "../server";
 import { type Task, useEditor } from "./editor";
-import { Field, plain } from "./fields";
 
 export function Dialogs() {
   const { task, ask } = useEditor();
@@ -17,7 +16,7 @@ export function Dialogs() {
   }, [task]);
   if (task?.kind === "connect") return <Connect task={task} onClose={onClose} />;
   if (task?.kind === "name") return <Name {...task} label="Name" onClose={onClose} />;
-  if (task?.kind === "run") return <RunDialog onClose={onClose} />;
+  if (task?.kind === "run") return <Start onClose={onClose} />;
   return task && <Export onClose={onClose} />;
 }
 
@@ -74,49 +73,18 @@ export function Name(properties: {
   );
 }
 
-function RunDialog({ onClose }: { onClose: () => void }) {
+function Start({ onClose }: { onClose: () => void }) {
   const { document, session, select, follow, root } = useEditor();
   const { folder, path } = document;
-  const [values, setValues] = useState<Record<string, Value | null>>({});
-  const [error, setError] = useState<unknown>(null);
-  const [isStarting, setStarting] = useState(false);
-  const start = async () => {
-    setStarting(true);
-    const given = Object.entries(values).map(([name, value]) => [name, plain(value)] as const);
-    const inputs = Object.fromEntries(given.filter(([, value]) => value !== null));
-    try {
-      await session.settle();
-      const { run } = await post<{ run: string }>("/api/runs/start", { folder, path, inputs });
-      show("The run was started.");
-      select([]);
-      follow(run);
-      onClose();
-    } catch (problem) {
-      setError(problem);
-      setStarting(false);
-    }
+  const start = async (inputs: object) => {
+    await session.settle();
+    const { run } = await post<{ run: string }>("/api/runs/start", { folder, path, inputs });
+    show("The run was started.");
+    select([]);
+    follow(run);
   };
-  return (
-    <Dialog
-      title={`Run ${document.display_name || document.name}`}
-      onClose={onClose}
-      submit={isStarting ? "Starting …" : "Run"}
-      disabled={isStarting}
-      onSubmit={start}
-    >
-      {root?.inputs.map((port) => (
-        <Field
-          key={port.name}
-          label={port.name}
-          port={{ ...port, default: plain(port.value) ?? port.default }}
-          value={values[port.name] ?? null}
-          onChange={(value) => setValues({ ...values, [port.name]: value })}
-        />
-      ))}
-      {!root?.inputs.length && <p className="soft">The pipeline has no inputs.</p>}
-      {error !== null && <Problem error={error} />}
-    </Dialog>
-  );
+  const inputs = root?.inputs.map((port) => ({ name: port.name, port, value: port.value })) ?? [];
+  return <RunDialog title={`Run ${document.display_name || document.name}`} {...{ inputs, start, onClose }} />;
 }
 
 const FORMS = [

@@ -2,8 +2,8 @@
 import { useState } from "react";
 import type { Finding, Node, Port } from "../api";
 import { Button, Search } from "../controls";
+import { Field, literal } from "../fields";
 import { useEditor } from "./editor";
-import { Field, literal } from "./fields";
 import { LayoutForm } from "./layout";
 import { KINDS } from "./node";
 import { List, PipelineForm, Ports } from "./pipeline";

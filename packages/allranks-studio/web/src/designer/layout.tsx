@@ -1,9 +1,9 @@
 // The layout of a step as a picture: a box for each instance, a cell for each process.
 import type { Edit, Layout, Node, Value } from "../api";
 import { Choose } from "../controls";
+import { Field, PLAIN, plain } from "../fields";
 import { count } from "../format";
 import { useEditor } from "./editor";
-import { Field, PLAIN, plain } from "./fields";
 import { origins, shown } from "./ports";
 
 const DISTRIBUTIONS: Layout["distribution"][] = ["none", "pytorch", "mpi", "tensorflow", "ray"];

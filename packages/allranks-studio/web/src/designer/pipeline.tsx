@@ -1,8 +1,8 @@
 // The form of the pipeline itself: its inputs, outputs and default compute.
 import type { Graph } from "../api";
 import { Button } from "../controls";
+import { about, plain } from "../fields";
 import { useEditor } from "./editor";
-import { about, plain } from "./fields";
 import { Compute, Findings } from "./form";
 import { hue, shown } from "./ports";
 

@@ -7,7 +7,6 @@ export const HEADER = 46;
 export const ROW = 20;
 const FOOT = 24;
 const MARGIN = 28;
-const GAP = 14; // between a wire and a box that it passes
 export const INPUTS = 110; // width of the inputs of an open pipeline
 
 type Positions = Document["positions"];
@@ -135,22 +134,6 @@ const wire = (wire: Omit<Wire, "id">): Wire => ({
   ...wire,
   id: `${wire.source}.${wire.sourcePort}>${wire.target}.${wire.targetPort}`,
 });
-
-// Return the straight part by which a wire passes boxes; undefined if no box is in its way.
-export function detour({ source, target, inner }: Wire, boxes: ReadonlyMap<string, Box>) {
-  const [from, to] = [boxes.get(source), boxes.get(target)];
-  if (!from || !to || inner) return undefined;
-  const [x, width] = [from.left + from.width, to.left - from.left - from.width];
-  const [y, height] = [from.top + from.height / 2, to.top + to.height / 2 - from.top - from.height / 2];
-  const crossed = [...boxes.values()].filter((box) => {
-    const at = y + (height * (box.left + box.width / 2 - x)) / width;
-    const isBetween = box.parent === from.parent && box.left > x && box.left + box.width < to.left;
-    return isBetween && at > box.top - GAP && at < box.top + box.height + GAP;
-  });
-  if (!crossed.length) return undefined;
-  const { left, top, right, bottom } = bounds(crossed.map((box) => ({ ...box, x: box.left, y: box.top })));
-  return { left: left - GAP, right: right + GAP, y: y + height / 2 < (top + bottom) / 2 ? top - GAP : bottom + GAP };
-}
 
 // Return the graph as it will be after an edit of an input or a layout, or a deletion. Other edits wait for the server.
 export function foreseen(graph: Graph, edit: Edit): Graph {

@@ -2,8 +2,10 @@
 import { useState } from "react";
 import type { Folder, Run } from "../api";
 import { Button } from "../controls";
-import { Dialog, isActive, Problem, show } from "../parts";
+import { literal } from "../fields";
+import { Dialog, isActive, show } from "../parts";
 import { navigate, view } from "../router";
+import { RunDialog } from "../run_dialog";
 import { post } from "../server";
 
 interface Properties {
@@ -47,35 +49,11 @@ export function Actions({ folder, run }: Properties) {
 
 // Inputs that are left as they are keep the value of this run.
 function Rerun({ folder, run, onClose }: Properties & { onClose: () => void }) {
-  const [changed, setChanged] = useState<Record<string, string>>({});
-  const [{ isBusy, problem }, setState] = useState({ isBusy: false, problem: null as unknown });
-  const submit = () => {
-    setState({ isBusy: true, problem: null });
-    post<{ run: string }>("/api/runs/rerun", { folder: folder.id, run: run.id, inputs: changed })
-      .then((started) => navigate(view(["runs", started.run])))
-      .catch((error) => setState({ isBusy: false, problem: error }));
+  const start = async (inputs: object) => {
+    const body = { folder: folder.id, run: run.id, inputs };
+    navigate(view(["runs", (await post<{ run: string }>("/api/runs/rerun", body)).run]));
   };
-  const change = (name: string, value: string) => {
-    const { [name]: _, ...others } = changed;
-    setChanged(value === run.inputs[name] ? others : { ...others, [name]: value });
-  };
-  return (
-    <Dialog title={`Run ${run.name} again`} submit="Run" disabled={isBusy} onClose={onClose} onSubmit={submit}>
-      <p className="soft">{run.source}, as it is now. Steps whose inputs and code are the same reuse their results.</p>
-      {problem !== null && <Problem error={problem} />}
-      {Object.entries(run.inputs).map(([name, value]) => (
-        <label key={name} className="field">
-          <span>
-            {name} {name in changed && <small>was {value}</small>}
-          </span>
-          <input
-            value={changed[name] ?? value}
-            spellCheck={false}
-            onChange={(event) => change(name, event.target.value)}
-          />
-        </label>
-      ))}
-      {!Object.keys(run.inputs).length && <p>The pipeline has no inputs.</p>}
-    </Dialog>
-  );
+  const inputs = Object.entries(run.inputs).map(([name, value]) => ({ name, value: literal(value) }));
+  const note = `${run.source}, as it is now. Steps whose inputs and code are the same reuse their results.`;
+  return <RunDialog title={`Run ${run.name} again`} {...{ note, inputs, start, onClose }} />;
 }

@@ -4,6 +4,7 @@ import { type KeyboardEvent, useState } from "react";
 import { type Run, type Step, SYMBOLS } from "../api";
 import { count, duration, number } from "../format";
 import { isActive, label, State } from "../parts";
+import { detour, wirePath } from "../wires";
 
 const [WIDTH, HEIGHT] = [200, 64]; // the server's positions are for these boxes
 const MOST_DRAWN = 200;
@@ -57,21 +58,23 @@ function Group({ step, ...properties }: Overview & { step: Step }) {
 
 function Picture({ parent, steps, ...overview }: Overview & { parent: string; steps: Step[] }) {
   const { run } = overview;
-  const places: Places = new Map(steps.map(({ path }) => [path, run.positions[path] ?? [0, 0]]));
-  const edges = run.edges.filter(({ from, to }) => places.has(from) && places.has(to));
-  const width = Math.max(...[...places.values()].map(([x]) => x)) + WIDTH + 8;
-  const height = Math.max(...[...places.values()].map(([, y]) => y)) + HEIGHT + 8;
+  const boxes = new Map(steps.map(({ path }) => [path, boxAt(run.positions[path])]));
+  const width = Math.max(...[...boxes.values()].map(({ left }) => left)) + WIDTH + 8;
+  const height = Math.max(...[...boxes.values()].map(({ top }) => top)) + HEIGHT + 8;
   const isSkipped = (path: string) => steps.some((step) => step.path === path && step.status === "Skipped");
   const name = `Steps of ${parent || run.name}`;
   return (
     <div className="picture">
       <svg width={width} height={height} viewBox={`-2 -2 ${width} ${height}`} role="group" aria-label={name}>
-        {edges.map(({ from, to, label: branch }) => {
-          const [x, y] = places.get(to) ?? [0, 0];
+        {run.edges.map(({ from, to, label: branch }) => {
+          const [source, target] = [boxes.get(from), boxes.get(to)];
+          if (!source || !target) return null;
+          const [x, y] = [target.left - 1, target.top + HEIGHT / 2];
+          const way = detour(source, target, boxes.values());
           return (
             <g key={`${from}\n${to}`} className={branch && isSkipped(to) ? "edge untaken" : "edge"}>
-              <path d={pathOf(from, to, places)} markerEnd="url(#arrow)" />
-              <text x={x - 10} y={y + HEIGHT / 2 - 6} textAnchor="end">
+              <path d={wirePath([source.left + WIDTH, source.top + HEIGHT / 2], [x, y], way)} markerEnd="url(#arrow)" />
+              <text x={x - 9} y={y - 6} textAnchor="end">
                 {branch}
               </text>
             </g>
@@ -84,6 +87,8 @@ function Picture({ parent, steps, ...overview }: Overview & { parent: string; st
     </div>
   );
 }
+
+const boxAt = ([left, top] = [0, 0]) => ({ left, top, width: WIDTH, height: HEIGHT });
 
 function Box({ run, now, selected, onSelect, step }: Overview & { step: Step }) {
   const first = about(step, now);
@@ -122,35 +127,6 @@ function Box({ run, now, selected, onSelect, step }: Overview & { step: Step }) 
       <title>{`${step.path}: ${label(step.status)}, ${first}`}</title>
     </g>
   );
-}
-
-type Places = Map<string, [number, number]>; // the upper left corners of boxes
-
-// Return a curve from the right side of a box to the left side of another, which passes between the boxes on its way.
-function pathOf(from: string, to: string, places: Places): string {
-  const [startX, startY] = places.get(from) ?? [0, 0];
-  const [endX, endY] = places.get(to) ?? [0, 0];
-  let [x, y] = [startX + WIDTH, startY + HEIGHT / 2];
-  const path = [`M${x} ${y}`];
-  const curve = (toX: number, toY: number) => {
-    const middle = (x + toX) / 2;
-    path.push(`C${middle} ${y} ${middle} ${toY} ${toX} ${toY}`);
-    [x, y] = [toX, toY];
-  };
-  const boxes = [...places.values()];
-  const between = [...new Set(boxes.map(([left]) => left))].filter((left) => left >= x && left + WIDTH <= endX);
-  for (const left of between.sort((one, other) => one - other)) {
-    const column = boxes.filter((place) => place[0] === left).map(([, top]) => top);
-    const straight = startY + HEIGHT / 2 + ((endY - startY) * (left - startX)) / (endX - startX);
-    const isFree = (at: number) => column.every((top) => at < top - 6 || at > top + HEIGHT + 6);
-    const gaps = [straight, ...column.flatMap((top) => [top - 10, top + HEIGHT + 10])].filter(isFree);
-    const distance = (at: number) => Math.abs(at - straight);
-    curve(left, gaps.sort((one, other) => distance(one) - distance(other))[0] ?? straight);
-    x = left + WIDTH;
-    path.push(`L${x} ${y}`);
-  }
-  curve(endX - 1, endY + HEIGHT / 2);
-  return path.join("");
 }
 
 // The iterations of a loop, or a scope that is too large for a graph.

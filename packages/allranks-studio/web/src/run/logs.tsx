@@ -65,14 +65,7 @@ export function Logs({ folder, run }: { folder: Folder; run: Run }) {
           <Search placeholder="Search the logs of all ranks" value={typed} onChange={type} />
         </form>
         {search.data && (
-          <>
-            <output className="soft">
-              {count(hits.length, "line")}
-              {search.data.complete ? "" : ", not all"}
-            </output>
-            <Button text="↑" className="plain" name="Previous line" onClick={() => jump(hits[place - 1])} />
-            <Button text="↓" className="plain" name="Next line" onClick={() => jump(hits[place + 1])} />
-          </>
+          <output className="soft">{count(hits.length, "line") + (search.data.complete ? "" : ", not all")}</output>
         )}
         <Button text="Wrap" aria-pressed={isWrapped} onClick={() => wrapping.set(!isWrapped)} />
       </div>

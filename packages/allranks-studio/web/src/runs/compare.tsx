@@ -87,12 +87,12 @@ function Differences({ found }: { found: Comparison }) {
       <Sample color={color} /> {id}
     </Fragment>
   ));
-  const rows = <T,>(values: Record<string, T[]>, cell: (value: T, index: number, all: T[]) => ReactNode) =>
-    Object.entries(values).map(([name, all]) => [name, ...all.map(cell)]);
+  const rows = <T,>(values: Record<string, T[]>, shown: (value: T) => ReactNode) =>
+    Object.entries(values).map(([name, all]) => [name, ...all.map((value) => shown(value))]);
   return (
     <>
       <Difference title="Inputs that differ" heads={["Input", ...runs]} rows={rows(inputs, (value) => value ?? "–")} />
-      <Difference title="Last metrics" heads={["Metric", ...runs]} rows={rows(metrics, extreme)} />
+      <Difference title="Last metrics" heads={["Metric", ...runs]} rows={rows(metrics, number)} />
       <Difference
         title="What else differs between the first two"
         heads={["Step", "What", ...runs.slice(0, 2)]}
@@ -130,11 +130,4 @@ function lineOf(line: string, index: number) {
       {`${harmless(line)}\n`}
     </span>
   );
-}
-
-// The lowest and the highest of several numbers stand out.
-function extreme(value: number | null, _: number, all: (number | null)[]): ReactNode {
-  const numbers = all.filter((each) => each !== null);
-  const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
-  return numbers.length > 2 && low < high && (value === low || value === high) ? <b>{number(value)}</b> : number(value);
 }

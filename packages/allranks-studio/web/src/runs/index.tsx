@@ -1,5 +1,5 @@
 // All runs of a folder: filter, sort, groups, and the choice of those to compare.
-import { useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
+import { useDeferredValue, useMemo, useState } from "react";
 import type { Folder, Runs } from "../api";
 import { Button, Search, Select } from "../controls";
 import { count } from "../format";
@@ -45,7 +45,6 @@ function AllRuns({ folder, runs }: { folder: string; runs: Runs }) {
   const [selected, setSelected] = useState<Set<string>>(new Set());
   const [closed, setClosed] = useState<Set<string>>(new Set());
   const [isChoosing, setIsChoosing] = useState(false);
-  const field = useRef<HTMLInputElement>(null);
   const metrics = useMemo(() => chosen ?? commonest(runs), [chosen, runs]);
   const columns = useMemo(() => columnsOf(folder, runs, metrics, isNarrow), [folder, runs, metrics, isNarrow]);
   const filter = useDeferredValue(text);
@@ -61,19 +60,6 @@ function AllRuns({ folder, runs }: { folder: string; runs: Runs }) {
       ...(closed.has(name) ? [] : members.map(lineOf)),
     ]);
   }, [runs, rows, columns, sort, group, closed]);
-  useEffect(() => {
-    const press = (event: KeyboardEvent) => {
-      const target = event.target as Element;
-      // Arrows move through the rows without a click before.
-      const isArrow = target === document.body && event.key.startsWith("Arrow");
-      if (isArrow) document.querySelector<HTMLElement>("[role=treegrid]")?.focus({ preventScroll: true });
-      if (event.key !== "/" || target.closest("input, textarea, select, dialog")) return;
-      event.preventDefault();
-      field.current?.focus();
-    };
-    document.addEventListener("keydown", press);
-    return () => document.removeEventListener("keydown", press);
-  }, []);
 
   const ids = runs.id.filter((id) => selected.has(id));
   const canCompare = ids.length >= 2 && ids.length <= MOST_COMPARED;
@@ -83,10 +69,9 @@ function AllRuns({ folder, runs }: { folder: string; runs: Runs }) {
     <>
       <search className="bar">
         <Search
-          ref={field}
           aria-label="Filter the runs"
           aria-invalid={problem ? true : undefined}
-          placeholder={`Filter   ${EXAMPLE}   /`}
+          placeholder={`Filter   ${EXAMPLE}`}
           value={text}
           onChange={(value) => setQuery({ filter: value })}
           spellCheck={false}

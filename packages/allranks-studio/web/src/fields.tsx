@@ -1,15 +1,15 @@
 // Fields of values by type, with range and choices.
 import { type ReactNode, useEffect, useId, useRef, useState } from "react";
-import type { Port, Value } from "../api";
-import { Button, Choose } from "../controls";
-import { hue, isData, isMissing, shown } from "./ports";
+import type { Port, Value } from "./api";
+import { Button, Choose } from "./controls";
+import { hue, isData, isMissing, shown } from "./designer/ports";
 
 type Plain = Extract<Value, { kind: "literal" }>["value"];
 
 // A value with its label, type, range and description.
 export function Field(properties: {
   label: string;
-  port?: Partial<Port>; // that the value is of
+  port?: Partial<Port> | undefined; // that the value is of
   value: Value | null; // null: none, and the default is shown
   disabled?: boolean;
   className?: string;
