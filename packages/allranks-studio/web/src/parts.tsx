@@ -1,6 +1,15 @@
 // biome-ignore-all lint/suspicious/noArrayIndexKey: the cells of a row do not move
 // Pieces that all views share. style.css has their looks.
-import { type FormEvent, Fragment, type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from "react";
+import {
+  type FormEvent,
+  Fragment,
+  type ReactNode,
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+  useSyncExternalStore,
+} from "react";
 import { type Status, SYMBOLS } from "./api";
 import { Button } from "./controls";
 import { ServerError } from "./server";
@@ -150,12 +159,14 @@ export function Dialog(properties: {
 }) {
   const { title, submit = "OK", dismiss, disabled, onClose, onSubmit, children } = properties;
   const element = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
-    element.current?.showModal();
+  useLayoutEffect(() => {
+    const dialog = element.current;
+    dialog?.showModal();
     // A body that scrolls would get the focus itself.
-    const first = element.current?.querySelector<HTMLElement>(".body :is(input, select, button)");
+    const first = dialog?.querySelector<HTMLElement>(".body :is(input, select, button)");
     first?.focus();
     if (first instanceof HTMLInputElement) first.select();
+    return () => dialog?.close(); // which gives the focus back
   }, []);
   const send = (event: FormEvent) => {
     event.preventDefault();

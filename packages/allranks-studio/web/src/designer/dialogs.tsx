@@ -1,5 +1,5 @@
 // Dialogs: what to connect, a name, inputs of a run, exports.
-import { useLayoutEffect, useState } from "react";
+import { useState } from "react";
 import { Button, Choose, Search, Switch } from "../controls";
 import { Dialog, Problem, show } from "../parts";
 import { RunDialog } from "../run_dialog";
@@ -9,11 +9,6 @@ import { type Task, useEditor } from "./editor";
 export function Dialogs() {
   const { task, ask } = useEditor();
   const onClose = () => ask(null);
-  useLayoutEffect(() => {
-    if (!task) return;
-    const opener = document.activeElement; // the dialog takes the focus after this
-    return () => (opener as HTMLElement | null)?.focus();
-  }, [task]);
   if (task?.kind === "connect") return <Connect task={task} onClose={onClose} />;
   if (task?.kind === "name") return <Name {...task} label="Name" onClose={onClose} />;
   if (task?.kind === "run") return <Start onClose={onClose} />;
