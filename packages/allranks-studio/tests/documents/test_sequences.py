@@ -111,6 +111,7 @@ def test_what_is_read_after_edits_is_the_intended_graph(data: st.DataObject, pro
 
 
 @pytest.mark.recipe
+@pytest.mark.timeout(3 * 3600)
 def test_2000_sequences_are_read(tmp_path: Path) -> None:
     """All pipelines of this repository, and public ones in Python and YAML. About half an hour."""
     project, outcomes = Project(tmp_path), Counter[str]()
