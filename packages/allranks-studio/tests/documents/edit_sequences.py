@@ -141,6 +141,8 @@ class Outlined:
         self.outline = self.language.outline(text)
         # Code whose step has another name when it runs, and code that is locked.
         self.unknown = {*difference(graph, outlined(graph, self.outline))}
+        others = [node.name for _, each in graphs(graph) for node in each.nodes if _is_unnamed(node, self.outline)]
+        self.other_names = re.compile(rf"\b({'|'.join(others)})\b" if others else "(?!)")
 
     def edit(self, edit: Edit) -> None:
         """Make an edit if it is possible."""
@@ -155,6 +157,7 @@ class Outlined:
         told = f"{self.path}: {self.done}\n{after}"
         outline = self.language.outline(after)
         lines = {*difference(graph, outlined(graph, outline))} - self.unknown
+        lines = {each for each in lines if self.other_names.search(each) is None}
         assert not lines, f"{lines}: {told}"
         self.refuse_other_changes(edit, graph, after, outline, told)
         graph = _moved(graph, self.text, after)
@@ -165,7 +168,8 @@ class Outlined:
         if re.search(r"^ *jobs: {", self.text, re.MULTILINE):
             return  # steps share lines
         before = self.outline
-        renamed = rf"\b{edit.node}\b" if isinstance(edit, edits.RenameNode) else r"(?!)"
+        is_used = isinstance(edit, (edits.RenameNode, edits.DeleteNode))
+        renamed = rf"\b{edit.node}\b" if is_used else r"(?!)"  # also as an input that no component declares
         ours, theirs = (dict(_meanings(each)) for each in (self.graph, graph))
         for path in ours.keys() & theirs.keys() & before.nodes.keys() & outline.nodes.keys():
             text = "\n".join(_lines(self.text, before, path))

@@ -38,6 +38,10 @@ def test_imports_of_groups() -> None:
     before = "from azure.ai.ml.dsl import pipeline\n\n\n@pipeline()\ndef digits():\n    pass\n"
     after = edited(before, edits.AddInput("", "seed", "integer", 1))
     assert after.startswith("from azure.ai.ml import Input\nfrom azure.ai.ml.dsl import pipeline\n\n\n@pipeline")
+    after = edited(f"# Azure ML\n{before}", edits.AddNode("", "library:prepare_images", "prepare"))
+    assert after.startswith(
+        "# Azure ML\nfrom allranks.library import prepare_images\nfrom azure.ai.ml.dsl import pipeline\n"
+    )
     after = edited(f"import os\n\n{before}", edits.AddNode("", "library:prepare_images", "prepare"))
     assert after.startswith(f"import os\n\nfrom allranks.library import prepare_images\n{before[:36]}")
     assert after.endswith("def digits():\n    prepare = prepare_images()\n")
@@ -93,6 +97,11 @@ def test_other_parameters_stay() -> None:
     assert f'{stars}(type="string") = "a"):' in after
     with pytest.raises(InputError, match="input other"):
         edited(before, edits.DeleteInput("", "other"))
+
+
+def test_input_with_the_name_of_the_decorator_is_deleted() -> None:
+    before = HEAD.replace("@pipeline()", "@pipeline").replace("seed:", "pipeline:") + "    prepare_images()\n"
+    assert 'def digits(epochs: Input(type="integer") = 3):' in edited(before, edits.DeleteInput("", "pipeline"))
 
 
 def test_input_is_deleted_with_its_uses() -> None:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem
 from allranks_studio.documents import edits, python_imports
 from allranks_studio.documents.canvas import Graph
 from allranks_studio.documents.components import declared, spec_of
@@ -15,7 +14,7 @@ from allranks_studio.documents.python_editor import Editor, in_use
 from allranks_studio.documents.python_layout import set_compute, set_distribution, set_layout
 from allranks_studio.documents.python_outline import Pipeline, last_name, parsed, root_of, set_by
 from allranks_studio.documents.python_wrap import wrap
-from allranks_studio.documents.rewiring import node_at
+from allranks_studio.documents.rewiring import node_at, refused
 from allranks_studio.documents.source import Outline
 
 _WHOLE = ("condition", "do_while", "parallel_for", "layout")
@@ -114,9 +113,7 @@ def _duplicate(editor: Editor, edit: edits.DuplicateNode) -> None:
     editor.refuse_taken(edit.name)
     pipeline, made = editor.made(edit.node)
     if node_at(editor.graph, edit.node).kind == "sweep":
-        raise InputError(
-            Problem(f"step {edit.node}", "a sweep cannot be duplicated here", "", "copy its lines by hand")
-        )
+        raise refused(f"step {edit.node}", "a sweep cannot be duplicated here", "", "copy its lines by hand")
     source, copies = editor.source, []
     names = editor.names_in(pipeline, made.variable) if made.variable else []
     for statement in made.statements:
@@ -167,7 +164,7 @@ def _add_input(editor: Editor, edit: edits.AddInput) -> None:
 def _delete_input(editor: Editor, edit: edits.DeleteInput) -> None:
     pipeline = editor.pipeline(edit.graph)
     if edit.name not in pipeline.parameters:
-        raise InputError(Problem(f"input {edit.name}", "the function does not declare it", "", "edit the code"))
+        raise refused(f"input {edit.name}", "the function does not declare it", "", "edit the code")
     function = pipeline.function.name
     _disconnect(editor, function, lambda pipeline: editor.names_in(pipeline, edit.name))
     pipeline = editor.module.pipelines[function]
@@ -197,8 +194,7 @@ def _add_output(editor: Editor, edit: edits.AddOutput) -> None:
 def _delete_output(editor: Editor, edit: edits.DeleteOutput) -> None:
     pipeline = editor.pipeline(edit.graph)
     if edit.name not in pipeline.outputs:
-        found = "the function does not return it in a dictionary"
-        raise InputError(Problem(f"output {edit.name}", found, "", "edit the code"))
+        raise refused(f"output {edit.name}", "the function does not return it in a dictionary", "", "edit the code")
     _remove_output(editor, pipeline, [*pipeline.outputs].index(edit.name))
 
 

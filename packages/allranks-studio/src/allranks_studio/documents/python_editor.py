@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from allranks.contract.templating import PRIMITIVES
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError
 from allranks_studio.documents import python_imports
 from allranks_studio.documents.canvas import Graph
 from allranks_studio.documents.edits import Expression, FromInput, FromOutput, Literal, Value
 from allranks_studio.documents.patches import Patch, applied
 from allranks_studio.documents.python_outline import Made, Module, Pipeline, parsed
 from allranks_studio.documents.python_source import Source, laid_out
-from allranks_studio.documents.rewiring import node_at
+from allranks_studio.documents.rewiring import node_at, refused
 
 
 class Editor:
@@ -44,7 +44,7 @@ class Editor:
             made = self._made(found, name) if found else None
             found = self.module.nested(made) if made else None
         if found is None:
-            raise InputError(Problem(f"step {path}", "no function of this file makes its steps", "", "edit the code"))
+            raise refused(f"step {path}", "no function of this file makes its steps", "", "edit the code")
         return found
 
     def made(self, path: str) -> tuple[Pipeline, Made]:
@@ -53,8 +53,8 @@ class Editor:
         pipeline = self.pipeline(around)
         made = self._made(pipeline, name) or self._made(pipeline, f"@{node_at(self.graph, path).first}")
         if made is None or made.lock is not None:
-            sentence = made.lock.text if made is not None and made.lock is not None else "edit the code"
-            raise InputError(Problem(f"step {path}", "it cannot be edited here", "", sentence))
+            fix = made.lock.text if made and made.lock else "edit the code"
+            raise refused(f"step {path}", "it cannot be edited here", "", fix)
         return pipeline, made
 
     def _made(self, pipeline: Pipeline, key: str) -> Made | None:
@@ -78,7 +78,7 @@ class Editor:
     def refuse_taken(self, name: str) -> None:
         """Raise InputError if the code uses a name, which a new node or input would hide."""
         if name in self.source.taken:
-            raise InputError(Problem(f"name {name}", "the code uses it", "a name that is free", "choose another name"))
+            raise refused(f"name {name}", "the code uses it", "a name that is free", "choose another name")
 
     # Code
 
@@ -185,7 +185,7 @@ class Editor:
 
 def in_use(name: str, line: int) -> InputError:
     """Return the error for a use that cannot be edited."""
-    return InputError(Problem(f"line {line}", f"this code uses {name}", "a call of a step", "edit this line first"))
+    return refused(f"line {line}", f"this code uses {name}", "a call of a step", "edit this line first")
 
 
 def _ordered(body: Sequence[ast.stmt]) -> list[ast.stmt]:

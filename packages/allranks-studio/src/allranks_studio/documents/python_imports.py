@@ -36,7 +36,7 @@ def imported(source: Source, module: str, name: str) -> tuple[str, list[Patch]]:
     if earlier:
         place = source.block(earlier[-1])[1]
         return name, [Patch(place, place, gap + statement)]
-    place = source.block([*near, *imports, *source.tree.body][0])[0]
+    place = source.start_of_line([*near, *imports, *source.tree.body][0].lineno)  # below a comment on all imports
     return name, [Patch(place, place, statement + gap)]
 
 
@@ -50,15 +50,10 @@ def _key(module: str) -> tuple[int, str]:
     return (0 if package == "__future__" else 1 if package in sys.stdlib_module_names else 2), module
 
 
-def _order(name: str) -> tuple[int, str]:
-    """Return the key by which isort and ruff sort names: constants, classes, others."""
-    return (0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2), name
-
-
 def _extended(source: Source, node: ast.ImportFrom, name: str) -> Patch:
     names, bracket = [alias.name for alias in node.names], _names(source, node)
-    later = [place for place, each in enumerate(names) if _order(each) > _order(name)]
-    patch = bracket.added(name, later[0] if later and names == sorted(names, key=_order) else None)
+    place = sorted([*names, name]).index(name) if names == sorted(names) else None
+    patch = bracket.added(name, place)
     has_bracket = source.text[bracket.start - 1] == "("
     return patch if has_bracket or "\n" not in patch.text else Patch(patch.start, patch.end, f"({patch.text})")
 

@@ -5,14 +5,13 @@ from itertools import takewhile
 from pathlib import Path
 
 from allranks.catalog import shipped_specs
-from allranks.errors import InputError, Problem
 from allranks.sdk import bounded_yaml
 from allranks_studio.documents import edits, python_imports
 from allranks_studio.documents.canvas import WITH_PROCESSES
 from allranks_studio.documents.patches import Patch
 from allranks_studio.documents.python_editor import Editor
 from allranks_studio.documents.python_outline import decorator_of, is_layout, set_by
-from allranks_studio.documents.rewiring import node_at
+from allranks_studio.documents.rewiring import node_at, refused
 
 _INSTANCES, _PROCESSES = "instance_count", "process_count_per_instance"
 _CLASSES = {
@@ -92,8 +91,7 @@ def set_distribution(editor: Editor, edit: edits.SetDistribution) -> None:
     if variant := "" if is_object else _variant(node.component.removeprefix("allranks_"), edit.distribution):
         editor.apply(editor.source.replaced(made.call.func, editor.imported(python_imports.LIBRARY, variant)))
     elif edit.distribution == "none":
-        found = "its component has no variant without a distribution"
-        raise InputError(Problem(f"step {edit.node}", found, "another distribution"))
+        raise refused(f"step {edit.node}", "its component has no variant without a distribution", "another one")
     else:
         given = ""
         if node.layout is not None and edit.distribution in WITH_PROCESSES:

@@ -174,24 +174,16 @@ class Module:
 
     def __init__(self, text: str) -> None:
         self.source = Source(text)
-        self.pipelines = {
-            node.name: Pipeline(self.source, node)
-            for node in ast.walk(self.source.tree)
-            if isinstance(node, ast.FunctionDef) and decorator_of(node)
-        }
+        functions = (node for node in ast.walk(self.source.tree) if isinstance(node, ast.FunctionDef))
+        self.pipelines = {each.name: Pipeline(self.source, each) for each in functions if decorator_of(each)}
 
     @cached_property
     def root(self) -> Pipeline | None:
         """The file's pipeline: the function that no other pipeline calls, preferably one that the module calls."""
         inside = {root_of(made.call.func) for each in self.pipelines.values() for made in each.made}
         top = [each for name, each in self.pipelines.items() if name not in inside] or [*self.pipelines.values()]
-        called = {
-            root_of(node.func)
-            for statement in self.source.tree.body
-            if isinstance(statement, (ast.Assign, ast.Expr))
-            for node in ast.walk(statement)
-            if isinstance(node, ast.Call)
-        }
+        outside = [each for each in self.source.tree.body if isinstance(each, (ast.Assign, ast.Expr))]
+        called = {root_of(node.func) for each in outside for node in ast.walk(each) if isinstance(node, ast.Call)}
         return next((each for each in top if each.function.name in called), top[-1] if top else None)
 
     def nested(self, made: Made) -> Pipeline | None:

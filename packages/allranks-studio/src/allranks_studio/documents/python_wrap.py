@@ -4,7 +4,6 @@ import ast
 from collections.abc import Mapping, Sequence
 from textwrap import dedent
 
-from allranks.errors import InputError, Problem
 from allranks_studio.documents import edits
 from allranks_studio.documents.canvas import InputPort
 from allranks_studio.documents.edits import Value
@@ -13,7 +12,7 @@ from allranks_studio.documents.python_editor import Editor
 from allranks_studio.documents.python_imports import used_names
 from allranks_studio.documents.python_outline import Pipeline, decorator_of
 from allranks_studio.documents.python_source import Source
-from allranks_studio.documents.rewiring import graph_at, node_at
+from allranks_studio.documents.rewiring import graph_at, node_at, refused
 from allranks_studio.documents.wrapping import Wrapping, wrapped, wrapping
 
 
@@ -84,7 +83,7 @@ def _refuse_other_variables(function: str, pipeline: Pipeline, interface: Wrappi
     others = _assigned(pipeline.function) - _assigned(new.tree) | {*pipeline.parameters} - {*interface.inputs}
     for name in sorted(others & used_names(new)):
         found = f"they use {name}, which stays in {pipeline.function.name}"
-        raise InputError(Problem("the steps", found, "", "move the lines by hand"))
+        raise refused("the steps", found, "", "move the lines by hand")
 
 
 def _assigned(code: ast.AST) -> set[str]:
