@@ -100,7 +100,7 @@ def set_distribution(editor: Editor, edit: edits.SetDistribution) -> None:
         _assign(editor, edit.node, "distribution", f"{kind}({given})")
     _, made = editor.made(edit.node)
     if made.layouts and edit.distribution not in WITH_PROCESSES:
-        editor.argument(made.layouts[0], _PROCESSES, "", 2)
+        editor.argument(made.layouts[-1], _PROCESSES, "", 2)
 
 
 def _variant(name: str, distribution: str) -> str:

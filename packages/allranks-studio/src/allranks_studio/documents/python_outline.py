@@ -78,12 +78,11 @@ class Pipeline:
     def _read(self, statement: ast.stmt) -> None:
         target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
         value = statement.value if isinstance(statement, (ast.Assign, ast.Expr)) else None
-        if isinstance(value, ast.Call) and (made := self._owner(value)) is not None and target is None:
-            made.layouts += [value] if is_layout(value) else []
+        if made := self._owner(target, value):
             made.settings.append(statement)
-        elif isinstance(target, (ast.Attribute, ast.Subscript)) and (made := self.by_variable(root_of(target))):
-            made.settings.append(statement)
-            if (name := _port(target, "inputs")) is not None and value is not None:
+            if target is None and is_layout(value):
+                made.layouts.append(value)
+            if target is not None and value is not None and (name := _port(target, "inputs")):
                 made.inputs[name] = value
             if set_by(statement) == ("name",):
                 made.key = str(value.value) if isinstance(value, ast.Constant) else f"@{made.call.lineno}"
@@ -109,11 +108,12 @@ class Pipeline:
                 self._aliases[target.id] = value
             self._add_locked(statement, None)
 
-    def _owner(self, call: ast.Call) -> Made | None:
-        """Return the node that a call on its own sets: ``layout(train, 2)``, ``train.set_limits()``."""
-        if is_layout(call) and call.args and isinstance(call.args[0], ast.Name):
-            return self.by_variable(call.args[0].id)
-        return self.by_variable(root_of(call.func)) if isinstance(call.func, ast.Attribute) else None
+    def _owner(self, target: ast.expr | None, value: ast.expr | None) -> Made | None:
+        """Return the node that code sets: ``train.compute = "gpu"``, ``layout(train, 2)``, ``train.set_limits()``."""
+        if target is None and is_layout(value) and value.args:
+            return self.by_variable(root_of(value.args[0]))
+        code = value.func if target is None and isinstance(value, ast.Call) else target
+        return self.by_variable(root_of(code)) if isinstance(code, (ast.Attribute, ast.Subscript)) else None
 
     def _add_locked(self, statement: ast.stmt, own: ast.Call | None) -> None:
         """Add the calls within a statement, which cannot be edited."""
@@ -191,9 +191,8 @@ class Module:
         return self.pipelines.get(made.call.func.id) if isinstance(made.call.func, ast.Name) else None
 
     def outline(self) -> Outline:
-        nodes: dict[str, NodePlace] = {}
-        inputs: dict[tuple[str, str], ValuePlace] = {}
-        outputs: dict[tuple[str, str], ValuePlace] = {}
+        nodes = dict[str, NodePlace]()
+        inputs, outputs = dict[tuple[str, str], ValuePlace](), dict[tuple[str, str], ValuePlace]()
 
         def visit(pipeline: Pipeline, path: str, depth: int) -> None:
             for name, (argument, default) in pipeline.parameters.items():
@@ -224,7 +223,7 @@ def decorator_of(function: ast.FunctionDef) -> ast.expr | None:
     return next((each for each in function.decorator_list if last_name(each) == "pipeline"), None)
 
 
-def is_layout(code: ast.AST) -> TypeGuard[ast.Call]:
+def is_layout(code: ast.AST | None) -> TypeGuard[ast.Call]:
     """Return whether code is a call of `allranks.layout`."""
     return isinstance(code, ast.Call) and last_name(code) == "layout"
 
