@@ -330,7 +330,7 @@ def test_steps_of_a_nested_pipeline_in_yaml_are_edited_in_its_file(tmp_path: Pat
     document.edit(
         document.digest, [edits.AddInput("", "source", "string", "digits", enum=("digits", "moons, 2")), source]
     )
-    inputs = 'inputs:\n  source:\n    type: string\n    default: digits\n    enum: [digits, "moons, 2"]\n'
+    inputs = "inputs:\n  source:\n    type: string\n    default: digits\n    enum:\n    - digits\n    - moons, 2\n"
     assert document.graph is not None
     assert document.graph.inputs[0].enum == ("digits", "moons, 2")
     assert document.state()["text"] == text.replace("jobs:", f"{inputs}jobs:") + (

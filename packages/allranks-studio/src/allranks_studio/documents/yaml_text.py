@@ -1,11 +1,11 @@
 """Change keys and values of a YAML text as a person would: in its own style, leaving the rest as it is."""
 
-import json
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import yaml
 
@@ -29,7 +29,6 @@ class YamlText:
     def __init__(self, text: str) -> None:
         self.text = text
         self.newline = "\r\n" if "\r\n" in text else "\n"
-        self._quote = "'" if text.count("'") > text.count('"') else '"'
 
     def apply(self, *patches: Patch) -> None:
         self.text = applied(self.text, patches)
@@ -97,7 +96,7 @@ class YamlText:
         elif (found := self.item(owner, key)) is not None:
             self._replace(found, content, is_flow=bool(owner.flow_style))
         elif owner.flow_style:
-            self._add_to_flow(owner, f"{self.scalar(key, is_flow=True)}: {self._flow(content)}")
+            self._add_to_flow(owner, self._dump({key: content}, default_flow_style=True)[1:-1])
         else:
             lines = self._block(key, content, owner.value[0][0].start_mark.column)
             later = _ORDER[_ORDER.index(key) + 1 :] if key in _ORDER else ()
@@ -112,7 +111,7 @@ class YamlText:
         owner, place = self._place(path)
         node = owner.value[place][0]
         end = self.end(owner.value[place]) if owner.flow_style else self._region(owner, place)[1]
-        text = self.scalar(name) + self.text[node.end_mark.index : end]
+        text = self._scalar(name) + self.text[node.end_mark.index : end]
         if owner.flow_style:
             self._add_to_flow(owner, text)
         else:
@@ -135,7 +134,7 @@ class YamlText:
         """Replace a key."""
         owner, place = self._place(path)
         node = owner.value[place][0]
-        self.apply(Patch(node.start_mark.index, node.end_mark.index, self.scalar(name, old=node)))
+        self.apply(Patch(node.start_mark.index, node.end_mark.index, self._scalar(name, old=node)))
 
     def substitute(self, pattern: str, text: str) -> None:
         """Replace what matches in keys and values."""
@@ -153,22 +152,18 @@ class YamlText:
         """Return the scalars of a node, each once."""
         return {id(each): each for each in _nodes(node) if isinstance(each, yaml.ScalarNode)}.values()
 
-    def scalar(
-        self, value: str | float | bool | Sequence[str] | None, *, is_flow: bool = False, old: yaml.Node | None = None
-    ) -> str:
+    def _scalar(self, value: Content, *, is_flow: bool = False, old: yaml.Node | None = None) -> str:
         """Return a value as it is written. old: the scalar that it replaces, whose quotes it takes over"""
-        if isinstance(value, Sequence) and not isinstance(value, str):
-            return f"[{', '.join(self.scalar(each, is_flow=True) for each in value)}]"
-        if not isinstance(value, str):
-            return str(yaml.safe_dump(value, default_flow_style=True)).removesuffix("\n...\n").strip()
-        quote = old.style if isinstance(old, yaml.ScalarNode) and old.tag.endswith(":str") else None
-        if quote not in ("'", '"'):
-            if _is_plain(value, is_flow=is_flow):
-                return value
-            quote = self._quote
-        if quote == "'" and value.isprintable():
-            return "'" + value.replace("'", "''") + "'"
-        return json.dumps(value, ensure_ascii=not value.isprintable())
+        style = old.style if isinstance(old, yaml.ScalarNode) and isinstance(value, str) else None
+        style = style if style in ("'", '"') else None
+        if is_flow:
+            return self._dump([value], default_flow_style=True, default_style=style)[1:-1]
+        return self._dump(value, default_flow_style=True, default_style=style).removesuffix("\n...")
+
+    def _dump(self, content: Any, **options: Any) -> str:
+        kind = _DoubleQuotes if self.text.count('"') >= self.text.count("'") else _Quotes
+        options |= {"sort_keys": False, "allow_unicode": True, "width": math.inf}
+        return str(yaml.dump(content, Dumper=kind, **options)).strip()
 
     def _add_to_flow(self, owner: yaml.MappingNode, text: str) -> None:
         """Add a key and its value in braces, on a line of its own if the last one has one."""
@@ -189,12 +184,12 @@ class YamlText:
             self.apply(self._block_deleted(item))
         is_empty = is_block or end <= colon or old.start_mark.index < colon  # of an alias, the mark is its anchor's
         if not isinstance(content, Mapping) or not content or keeps_flow:
-            text = self._flow(content, is_flow=is_flow, old=old)
+            text = self._scalar(content, is_flow=is_flow, old=old)
             self.apply(Patch(colon, colon, f" {text}") if is_empty else Patch(old.start_mark.index, end, text))
             return
         if not is_empty:
             self.apply(Patch(colon, end, ""))
-        self._insert(self._line_end(colon), self._block("", content, key.start_mark.column)[1:])
+        self._insert(self._line_end(colon), self._block(key.value, content, key.start_mark.column)[1:])
 
     def _deleted(self, owner: yaml.MappingNode, place: int) -> Patch:
         """Return the patch that deletes an item of a mapping, which is not the only one in braces."""
@@ -252,19 +247,27 @@ class YamlText:
         return len(self.text) if end < 0 else end + 1
 
     def _block(self, key: str, content: Content, column: int) -> list[str]:
-        head = " " * column + f"{self.scalar(key)}:"
-        if not isinstance(content, Mapping):
-            return [f"{head} {self.scalar(content)}"]
         blocks = (value for _, value in self.root.value if isinstance(value, yaml.MappingNode) and not value.flow_style)
         step = next((block.start_mark.column for block in blocks), 2)
-        inner = (self._block(name, value, column + step) for name, value in content.items())
-        return [head, *(line for lines in inner for line in lines)]
+        text = self._dump({key: content}, default_flow_style=False, indent=step)
+        return [" " * column + line for line in text.split("\n")]
 
-    def _flow(self, content: Content, *, is_flow: bool = True, old: yaml.Node | None = None) -> str:
-        if not isinstance(content, Mapping):
-            return self.scalar(content, is_flow=is_flow, old=old)
-        items = (f"{self.scalar(name, is_flow=True)}: {self._flow(value)}" for name, value in content.items())
-        return f"{{{', '.join(items)}}}"
+
+class _Quotes(yaml.SafeDumper):
+    """Writes a text that needs quotes in one line."""
+
+    quote = "'"
+
+    def choose_scalar_style(self) -> str:
+        style: str = super().choose_scalar_style()
+        if style != "'":
+            return style
+        is_multiline = self.analysis is not None and self.analysis.multiline
+        return '"' if is_multiline else getattr(self.event, "style", None) or self.quote
+
+
+class _DoubleQuotes(_Quotes):
+    quote = '"'
 
 
 def _nodes(node: yaml.Node) -> Iterator[yaml.Node]:
@@ -272,14 +275,3 @@ def _nodes(node: yaml.Node) -> Iterator[yaml.Node]:
     for each in node.value if isinstance(node, yaml.CollectionNode) else ():
         for inner in each if isinstance(each, tuple) else (each,):
             yield from _nodes(inner)
-
-
-def _is_plain(value: str, *, is_flow: bool) -> bool:
-    """Return whether YAML reads a text without quotes as the same text."""
-    if "\n" in value or "\r" in value or value != value.strip():
-        return False
-    text, expected = (f"{{k: {value}}}", {"k": value}) if is_flow else (f"k: {value}", {"k": value})
-    try:
-        return bool(yaml.load(text, Loader=bounded_yaml.LOADER) == expected)
-    except (yaml.YAMLError, ValueError):
-        return False
