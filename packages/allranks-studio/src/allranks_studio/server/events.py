@@ -34,6 +34,7 @@ class Events:
 
     def __init__(self, looks: Sequence[Look]) -> None:
         self._looks = looks
+        self._followed = asyncio.Event()
         self._begun = asyncio.Event()
         self._added = asyncio.Event()
         self.texts: deque[str] = deque(maxlen=MOST)
@@ -52,13 +53,15 @@ class Events:
             self._added = asyncio.Event()
 
     async def watch(self) -> None:
-        """Add what the looks return, until this task is canceled. Each look has its own pace."""
+        """Add what the looks return, from the first browser that follows until this task is canceled. Each look has its
+        own pace."""
 
         async def look_again(look: Look) -> None:
             while True:
                 await asyncio.sleep(LOOK)
                 await self._look(look)
 
+        await self._followed.wait()
         await asyncio.gather(*map(self._look, self._looks))
         self._begun.set()
         await asyncio.gather(*map(look_again, self._looks))
@@ -76,6 +79,7 @@ class Events:
 
     async def _follow(self, last: str) -> AsyncIterator[str]:
         """Yield the events after an id. last: "" for only new ones"""
+        self._followed.set()
         await self._begun.wait()  # what is read from now on is not older than the first event
         yield f"id: {self._start}-{self._last}\n\n"
         start, _, number = last.partition("-")
