@@ -182,7 +182,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 def send(self, data):
-    Path(__file__).with_name("pid").write_text(str(os.getpid()))
+    Path(__file__).with_name("begun").write_text(str(os.getpid()))
     os.write(self.fileno(), data[:3])
     os.kill(os.getpid(), signal.SIGSTOP)
 
@@ -198,13 +198,18 @@ def test_file_that_hangs_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(reading, "_ALLOWANCE", 0.5)  # the process has started
     document.write(document.digest, STOPS_IN_ITS_ANSWER)
     assert "more than" in messages(document)[0]
-    assert not Path("/proc", (tmp_path / "pid").read_text()).exists()
+    child = Path("/proc", (tmp_path / "begun").read_text(), "cmdline")
+    assert not (child.exists() and child.read_bytes())  # a zombie has none
     reader.close()
 
 
-def test_reader_that_is_closed_ends_its_reading(tmp_path: Path) -> None:
+HANGS = "from pathlib import Path\nPath(__file__).with_name('begun').touch()\nwhile True: pass\n"
+
+
+@pytest.mark.parametrize("code", [HANGS, STOPS_IN_ITS_ANSWER])
+def test_reader_that_is_closed_ends_its_reading(tmp_path: Path, code: str) -> None:
     reader, file = Reader(seconds=600), tmp_path / "two.py"
-    file.write_text("from pathlib import Path\nPath(__file__).with_name('begun').touch()\nwhile True: pass\n")
+    file.write_text(code)
     with ThreadPoolExecutor() as pool:
         reading = pool.submit(reader.read, file, file.read_bytes())
         until((tmp_path / "begun").exists)

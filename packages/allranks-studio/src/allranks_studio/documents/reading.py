@@ -101,6 +101,7 @@ class Reader:
         self._closed = True
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
+            _kill_children(self._process.pid)
         with self._lock:
             self._stop()
 
