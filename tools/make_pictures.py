@@ -96,7 +96,7 @@ def draw_studio(folder: Path, browser: Browser) -> None:
         assert studio.stdout is not None
         address = studio.stdout.readline().split()[-1]
         try:
-            tab = browser.open(address, 1280, 720)
+            tab = browser.open(address, 1280, 800)
             views = {
                 "compare": (
                     f"compare?runs={runs[0]['id']},{runs[1]['id']}",

@@ -71,7 +71,7 @@ function Workbench() {
 }
 
 function Bar() {
-  const { document, session, pending, ask, editable, run, follow, goTo } = useEditor();
+  const { document, root, session, pending, ask, editable, run, follow, goTo } = useEditor();
   const side = useStore(codeSide);
   const { findings } = document;
   const amount = (level: string) => findings.filter((each) => each.level === level).length;
@@ -87,7 +87,7 @@ function Bar() {
       {!document.current && (
         <Button
           className="plain"
-          text={`The canvas shows the last code that could be read. Line ${cause?.line}: ${cause?.found}`}
+          text={`${root ? "The canvas shows the last code that could be read. " : ""}Line ${cause?.line}: ${cause?.found}`}
           onClick={() => goTo(cause?.line ?? 1)}
         />
       )}

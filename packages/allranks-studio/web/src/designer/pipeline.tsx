@@ -63,6 +63,7 @@ export function List(properties: {
   return (
     <fieldset>
       <legend>{title}</legend>
+      {!ports.length && <p className="soft">None</p>}
       <ul className="plain-list">
         {ports.map(({ name, type, text }) => (
           <li key={name}>
