@@ -13,10 +13,10 @@ export interface Area {
 export type Detour = { left: number; right: number; y: number } | undefined;
 
 // Return how a wire passes the boxes between two others, above or below; undefined if none is in its way.
-export function detour(from: Area, to: Area, boxes: Iterable<Area>): Detour {
+export function detour(from: Area, to: Area, boxes: Area[]): Detour {
   const [x, width] = [from.left + from.width, to.left - from.left - from.width];
   const [y, height] = [from.top + from.height / 2, to.top + to.height / 2 - from.top - from.height / 2];
-  const crossed = [...boxes].filter((box) => {
+  const crossed = boxes.filter((box) => {
     const at = y + (height * (box.left + box.width / 2 - x)) / width;
     const isBetween = box.left > x && box.left + box.width < to.left;
     return isBetween && at > box.top - GAP && at < box.top + box.height + GAP;

@@ -252,7 +252,7 @@ function WireView({ id, sourceX, sourceY, targetX, targetY, data }: EdgeProps<Wi
 function flowEdge(wire: Wire, boxes: ReadonlyMap<string, Box>, selected: boolean, editable: boolean): WireEdge {
   const { id, source, sourcePort, target, targetPort } = wire;
   const [from, to] = [boxes.get(source), boxes.get(target)];
-  const others = boxes.values().filter((box) => box.parent === from?.parent);
+  const others = [...boxes.values()].filter((box) => box.parent === from?.parent);
   const way = from && to && !wire.inner ? detour(from, to, others) : undefined;
   const isData = targetPort !== "";
   return {

@@ -70,7 +70,7 @@ function Picture({ parent, steps, ...overview }: Overview & { parent: string; st
           const [source, target] = [boxes.get(from), boxes.get(to)];
           if (!source || !target) return null;
           const [x, y] = [target.left - 1, target.top + HEIGHT / 2];
-          const way = detour(source, target, boxes.values());
+          const way = detour(source, target, [...boxes.values()]);
           return (
             <g key={`${from}\n${to}`} className={branch && isSkipped(to) ? "edge untaken" : "edge"}>
               <path d={wirePath([source.left + WIDTH, source.top + HEIGHT / 2], [x, y], way)} markerEnd="url(#arrow)" />
