@@ -39,8 +39,11 @@ class StoreWatch:
         """Those of the active runs whose engines are alive, or have not begun."""
         self._logs: dict[_Thing, str] = {}
         """The paths of logs that may grow."""
+        self._statuses: dict[str, str] = {}
         self._mark: object = None
-        self._next = 0.0
+        self._next = self._next_scan = 0.0
+        self._last_run = 0
+        """The row of the last run that was read."""
         self._row: int | None = None
         """The last point that was read."""
 
@@ -77,16 +80,31 @@ class StoreWatch:
         active: set[str] = set()
         if self._folder.workspace.database.exists():
             with Store(self._folder.workspace.database, reads=True) as store:
-                query = "SELECT id, json_extract(record, '$.status') FROM run WHERE json_valid(record)"
-                statuses = dict(store.connection.execute(query).fetchall())
+                statuses = self._read_statuses(store.connection)
                 active = {run for run, status in statuses.items() if status not in _ENDED}
                 for run in self._active | active:  # also those that have just ended
                     self._read_steps(store.connection, run, states, logs)
                 states |= self._points(store.connection)
         states |= {("run", run): status for run, status in statuses.items()}
         states |= {thing: "removed" for thing in self._states.keys() - states.keys() if thing[0] == "run"}
-        self._active, self._executed, self._logs = active, set(active), logs
+        self._statuses, self._active, self._executed, self._logs = statuses, active, set(active), logs
         return states
+
+    def _read_statuses(self, connection: sqlite3.Connection) -> dict[str, str]:
+        """Return the statuses of the runs, as stored. Those of new and active ones are read each time, and all of them
+        less often: of 5,000 runs they take 40 ms. So a run that is resumed or removed is noticed a little later."""
+        begin, now = time.thread_time(), time.monotonic()
+        is_whole = now >= self._next_scan
+        after = -1 if is_whole else self._last_run
+        status = "CASE WHEN json_valid(record) THEN json_extract(record, '$.status') END"
+        query = f"SELECT id, {status}, rowid FROM run WHERE rowid > ? OR id IN (SELECT value FROM json_each(?))"
+        rows = connection.execute(query, (after, json.dumps([*self._active]))).fetchall()
+        self._last_run = max((row for _, _, row in rows), default=after)
+        found = {run: status for run, status, _ in rows if status}
+        if not is_whole:
+            return self._statuses | found
+        self._next_scan = now + 2 * _SHARE * (time.thread_time() - begin)
+        return found
 
     def _read_steps(
         self, connection: sqlite3.Connection, run: str, states: dict[_Thing, Any], logs: dict[_Thing, str]
