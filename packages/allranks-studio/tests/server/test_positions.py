@@ -59,3 +59,13 @@ def test_a_full_disk_is_one_message(studio: Client, root: Path, monkeypatch: pyt
     answer = studio.send("POST", "/api/document/positions", {"folder": studio.folder, "path": "a.py", "positions": {}})
     expected = {"message": f"{root / moved_nodes.FILE}: No space left on device", "fix": "free some space"}
     assert (answer.status, answer.json) == (507, expected)
+
+
+def test_nodes_with_many_ports_do_not_overlap() -> None:
+    value = {"kind": "output", "node": "source", "port": "data"}
+    ports = [{"type": "integer", "value": value}, *({"type": "uri_folder", "value": None} for _ in range(6))]
+    node = {"inputs": [], "outputs": [], "after": [], "graph": None}
+    nodes = [{**node, "name": "source", "path": "source"}]
+    nodes += [{**node, "inputs": ports, "name": name, "path": name} for name in ("one", "two")]
+    found = positions.of_document({"nodes": nodes})
+    assert abs(found["one"][1] - found["two"][1]) >= 46 + 20 * 7 + 24

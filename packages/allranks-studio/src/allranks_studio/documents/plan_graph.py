@@ -105,7 +105,7 @@ class _Reader:
 def _value(value: ports.Value | str | None, bodies: Mapping[str, str]) -> Value | None:
     match value:
         case ports.Literal():
-            return Literal(value.value)
+            return None if value.value is None else Literal(value.value)
         case ports.Path():
             return Literal(value.source or value.path)
         case ports.GraphInput():

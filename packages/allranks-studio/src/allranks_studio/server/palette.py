@@ -26,7 +26,8 @@ from allranks_studio.server.studio import Studio
 _MOST_FILES = 5000
 _YAML = re.compile(r"^jobs\s*:", re.MULTILINE)
 _PATTERNS = {".py": re.compile(r"^@(?:\w+\.)*pipeline\b", re.MULTILINE), ".yml": _YAML, ".yaml": _YAML}
-_TITLE = re.compile(r"""display_name\s*[=:]\s*["']?([^"'\n#]+)""")
+_TITLE = r"""display_name\s*[=:]\s*["']?([^"'\n#]+)"""
+_TITLES = re.compile(rf"^{_TITLE}|^@(?:\w+\.)*pipeline\([^()]*{_TITLE}", re.MULTILINE)
 
 
 def palette(studio: Studio, folder: Folder) -> list[dict[str, Any]]:
@@ -116,6 +117,6 @@ def _pipelines(root: Path) -> Iterator[dict[str, str]]:
         with contextlib.suppress(OSError, ValueError):
             text = bounded_yaml.read(path)
             if _PATTERNS[path.suffix.lower()].search(text):
-                title = _TITLE.search(text)
-                name = title[1].strip() if title else path.stem.replace("_", " ")
-                yield {"path": os.path.relpath(path, root), "title": name}
+                # The last pipeline of a file is made of the others.
+                titles = ["".join(each).strip() for each in _TITLES.findall(text)]
+                yield {"path": os.path.relpath(path, root), "title": [path.stem.replace("_", " "), *titles][-1]}

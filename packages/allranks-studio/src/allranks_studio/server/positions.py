@@ -8,13 +8,16 @@ from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+from allranks.contract.templating import PRIMITIVES
 from allranks.history.layers import Layers
 
 Positions = dict[str, tuple[float, float]]
 Needs = Mapping[str, Sequence[str]]
 
 CARD = (240, 130)
-"""The size of a node in the designer."""
+"""The size of a node in the designer, with the gap below it, unless it has more ports."""
+_HEADER, _ROW, _FOOT = 46, 20, 24
+"""Heights of the parts of a node, as in scene.ts."""
 STEP = (200, 64)
 """The size of a step of a run."""
 _GAP = (70, 30)
@@ -53,11 +56,21 @@ def of_document(graph: Mapping[str, Any] | None) -> Positions:
     """Return the positions of the nodes of a graph, as api.ts has it, and of those of its nested graphs, by path."""
     nodes = {node["name"]: node for node in graph["nodes"]} if graph else {}
     found: Positions = {}
-    for name, place in laid_out({name: _sources(node) for name, node in nodes.items()}, CARD).items():
+    card = CARD[0], max([CARD[1], *(_height(node) + _GAP[1] for node in nodes.values())])
+    for name, place in laid_out({name: _sources(node) for name, node in nodes.items()}, card).items():
         found |= {nodes[name]["path"]: place, **of_document(nodes[name]["graph"])}
     return found
 
 
 def _sources(node: Mapping[str, Any]) -> list[str]:
-    values = [port["value"] for port in node["inputs"] if port["value"]]
-    return list(dict.fromkeys([*(each["node"] for each in values if each["kind"] == "output"), *node["after"]]))
+    values = (port["value"] for port in node["inputs"])
+    return list(dict.fromkeys([*(value["node"] for value in values if _is_output(value)), *node["after"]]))
+
+
+def _height(node: Mapping[str, Any]) -> int:
+    inputs = [port for port in node["inputs"] if port["type"] not in PRIMITIVES or _is_output(port["value"])]
+    return _HEADER + _ROW * max(len(inputs), len(node["outputs"])) + _FOOT
+
+
+def _is_output(value: Mapping[str, Any] | None) -> bool:
+    return value is not None and value["kind"] == "output"

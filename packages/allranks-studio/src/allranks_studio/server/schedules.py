@@ -54,7 +54,7 @@ def listed(paths: SchedulerPaths) -> Iterator[dict[str, Any]]:
         yield {
             "name": name,
             "file": schedule.where,
-            "trigger": on_change or in_words(schedule.trigger),
+            "trigger": on_change or f"{in_words(schedule.trigger)}, {schedule.trigger.time_zone}",
             "enabled": enabled,
             "next": [each.timestamp() for each in islice(times, _NEXT)],
             "history": [
