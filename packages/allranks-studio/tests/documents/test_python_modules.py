@@ -192,7 +192,10 @@ def test_wrap() -> None:
     ).replace("train.outputs", "learn.outputs")
     # Its outputs and inputs are those of all its calls.
     assert edited(after, edits.DeleteOutput("fit", "model")).endswith("images, seed=seed)\n")
-    assert "fit_steps(images=prepare.outputs.images)" in edited(after, edits.DeleteInput("fit", "seed"))
+    gone = edits.DeleteInput("fit", "seed")
+    assert "fit_steps(images=prepare.outputs.images)" in edited(after, gone)
+    with pytest.raises(InputError, match="line 18: this code uses seed"):
+        edited(after.replace('seed=seed)\n    return {"model": fit', '**more)\n    return {"model": fit'), gone)
     # Its function and imports go with the nested pipeline.
     assert "fit_steps" not in edited(after, edits.DeleteNode("fit"))
 

@@ -166,16 +166,18 @@ def _delete_input(editor: Editor, edit: edits.DeleteInput) -> None:
     if edit.name not in pipeline.parameters:
         raise refused(f"input {edit.name}", "the function does not declare it", "", "edit the code")
     function = pipeline.function.name
+
+    def calls(name: str | None) -> list[ast.Call]:
+        found = [each for each in ast.walk(editor.source.tree) if isinstance(each, ast.Call)]
+        named = [each for each in found if name in [keyword.arg for keyword in each.keywords]]
+        return [each for each in named if root_of(each.func) == function]
+
+    for call in calls(None):  # with **, which may contain the input
+        raise in_use(edit.name, call.lineno)
     _disconnect(editor, function, lambda pipeline: editor.names_in(pipeline, edit.name))
     pipeline = editor.module.pipelines[function]
     editor.apply(editor.source.parameters(pipeline.function).removed([*pipeline.parameters].index(edit.name)))
-
-    def calls() -> list[ast.Call]:
-        found = [each for each in ast.walk(editor.source.tree) if isinstance(each, ast.Call)]
-        named = [each for each in found if edit.name in [keyword.arg for keyword in each.keywords]]
-        return [each for each in named if root_of(each.func) == function]
-
-    while found := calls():
+    while found := calls(edit.name):
         editor.argument(found[0], edit.name, "")
 
 
