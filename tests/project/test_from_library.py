@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from allranks.catalog import shipped_folder
-from allranks.project.files import copy_components
+from allranks.project.files import copy_components, pipeline
 from allranks_command import called, content
 
 pytestmark = pytest.mark.slow  # starts the command
@@ -18,6 +18,12 @@ def test_a_pipeline_of_the_library_becomes_the_project_s_own_and_is_right(tmp_pa
     assert (tmp_path / "new/pipelines/own_script.py").read_text() == shipped
     checked = called("check", "pipelines/own_script.py", folder=tmp_path / "new")
     assert (checked.code, "no problems" in checked.out) == (0, True)
+
+
+def test_scripts_come_with_their_pipeline() -> None:
+    assert [*pipeline("lightning")] == ["pipelines/lightning.py"]
+    assert "pipelines/own_scripts/train_digits.py" in pipeline("own_script")
+    assert "pipelines/image_scoring/score.py" in pipeline("score_images")
 
 
 def test_copied_components_are_complete_with_their_environments(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def template() -> dict[str, bytes]:
 
 
 def pipeline(name: str) -> dict[str, bytes]:
-    """Return the content of the file of a library pipeline, and of the script that it runs, by name.
+    """Return the content of the file of a library pipeline, and of the scripts that it runs, by name.
 
     Raise InputError if the library has no such pipeline.
     """
@@ -60,10 +60,10 @@ def pipeline(name: str) -> dict[str, bytes]:
     if name not in names:
         fix = did_you_mean(name, names)
         raise InputError(Problem(f"--from {name}", "the library has no such pipeline", ", ".join(names), fix))
-    file = f"{PIPELINES}/{name}.py"
-    scripts = files_below(folder / f"{name}s")  # own_script.py runs a file of own_scripts
-    return {file: (shipped_folder() / file).read_bytes()} | {
-        f"{PIPELINES}/{name}s/{path}": content for path, content in scripts.items()
+    content = (folder / f"{name}.py").read_bytes()
+    scripts = [each for each in folder.iterdir() if each.is_dir() and f'"{each.name}"'.encode() in content]
+    return {f"{PIPELINES}/{name}.py": content} | {
+        f"{PIPELINES}/{each.name}/{path}": text for each in scripts for path, text in files_below(each).items()
     }
 
 

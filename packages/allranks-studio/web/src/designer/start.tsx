@@ -46,7 +46,7 @@ export function Start({ folder }: { folder: string }) {
       {source && (
         <Name
           title={source.title}
-          label="File in this folder, .py or .yaml"
+          label="Python file in this folder"
           value={fileName(source.path) || "my_pipeline.py"}
           submit="Create"
           done={create}
