@@ -340,6 +340,12 @@ def test_body(name: str) -> None:
         ("    a = train_image_classifier().sweep()\n", edits.DuplicateNode("a", "b"), "sweep"),
         ("    prepare_images()\n", edits.RenameNode("step_10", "prepare_images"), "name prepare_images"),
         ("    a = prepare_images()\n    b = train_image_classifier(a)\n", edits.DeleteNode("a"), "line 11"),
+        ("    a = train_image_classifier()\n    return a\n", edits.WrapNodes(("a",), "b"), "line 11"),
+        (
+            "    a = train_image_classifier()\n    if epochs:\n        layout(a, 2)\n",
+            edits.DuplicateNode("a", "b"),
+            "line 12",
+        ),
         ("    a = train_image_classifier()\n    return a.outputs\n", edits.AddOutput("", "x", "a", "model"), "line 11"),
     ],
 )

@@ -76,9 +76,8 @@ class Pipeline:
         return self._by_variable.get(variable)
 
     def _read(self, statement: ast.stmt) -> None:
-        target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
-        value = statement.value if isinstance(statement, (ast.Assign, ast.Expr)) else None
-        if made := self._owner(target, value):
+        target, value = _sides(statement)
+        if made := self.set_by(statement):
             made.settings.append(statement)
             if target is None and is_layout(value):
                 made.layouts.append(value)
@@ -108,8 +107,10 @@ class Pipeline:
                 self._aliases[target.id] = value
             self._add_locked(statement, None)
 
-    def _owner(self, target: ast.expr | None, value: ast.expr | None) -> Made | None:
-        """Return the node that code sets: ``train.compute = "gpu"``, ``layout(train, 2)``, ``train.set_limits()``."""
+    def set_by(self, statement: ast.stmt) -> Made | None:
+        """Return the node of which a statement sets something: ``train.compute = "gpu"``, ``layout(train, 2)``,
+        ``train.set_limits()``."""
+        target, value = _sides(statement)
         if target is None and is_layout(value) and value.args:
             return self.by_variable(root_of(value.args[0]))
         code = value.func if target is None and isinstance(value, ast.Call) else target
@@ -156,6 +157,12 @@ class Pipeline:
 
     def at(self, code: ast.expr) -> ValuePlace:
         return ValuePlace(self.value(code), code.lineno)
+
+
+def _sides(statement: ast.stmt) -> tuple[ast.expr | None, ast.expr | None]:
+    """Return the only target of an assignment, and the value of an assignment or an expression."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    return target, statement.value if isinstance(statement, (ast.Assign, ast.Expr)) else None
 
 
 def _reason(code: ast.AST, otherwise: str) -> str:

@@ -1,14 +1,14 @@
 """Move nodes of a Python pipeline into a function of their own."""
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from textwrap import dedent
 
 from allranks_studio.documents import edits
 from allranks_studio.documents.canvas import InputPort
 from allranks_studio.documents.edits import Value
 from allranks_studio.documents.patches import Patch, applied
-from allranks_studio.documents.python_editor import Editor
+from allranks_studio.documents.python_editor import Editor, in_use
 from allranks_studio.documents.python_imports import used_names
 from allranks_studio.documents.python_outline import Pipeline, decorator_of
 from allranks_studio.documents.python_source import Source
@@ -39,8 +39,13 @@ def wrap(editor: Editor, edit: edits.WrapNodes) -> None:
     start = source.block(pipeline.function)[0]
     outputs: dict[Value, str] = {value: f"{edit.name}.outputs.{port}" for port, value in interface.outputs.items()}
     patches = [Patch(start, start, function)]
+    variables = {made.variable for made in pipeline.made if made.statement in moved}
     for each in pipeline.function.body:
-        patches += _with_codes(pipeline, each, outputs) if each not in moved else [Patch(*source.block(each), "")]
+        if each in moved:
+            patches.append(Patch(*source.block(each), ""))
+        else:
+            _refuse_lost(pipeline, each, variables, outputs)
+            patches += _with_codes(pipeline, each, outputs)
     indent = editor.indent(pipeline)
     code = editor.call(f"{edit.name} = {edit.name}_steps(", arguments, indent)
     end = source.block(statements[-1])[1]
@@ -84,6 +89,14 @@ def _refuse_other_variables(function: str, pipeline: Pipeline, interface: Wrappi
     for name in sorted(others & used_names(new)):
         found = f"they use {name}, which stays in {pipeline.function.name}"
         raise refused("the steps", found, "", "move the lines by hand")
+
+
+def _refuse_lost(pipeline: Pipeline, statement: ast.stmt, variables: Collection[str], known: Collection[Value]) -> None:
+    """Raise InputError if a statement uses a variable whose step has moved, and not only as one of the known values."""
+    kept = {name for use in pipeline.uses(statement, known) for name in ast.walk(use)}
+    for each in ast.walk(statement):
+        if isinstance(each, ast.Name) and each.id in variables and each not in kept:
+            raise in_use(each.id, each.lineno)
 
 
 def _assigned(code: ast.AST) -> set[str]:
