@@ -16,22 +16,13 @@ from allranks import packages
 from allranks.azure.workspace import WorkspaceOptions
 from allranks.catalog import shipped_folder
 from allranks.cli.completion import complete_components, complete_inputs, complete_runs, complete_steps
+from allranks.cli.parameters import argument, option
 from allranks.errors import InputError, Problem
 from allranks.local.data import samples
 
 if TYPE_CHECKING:
     from allranks.local.options import Options
     from allranks.local.selection import Selection
-
-
-def option(names: str, help: str, metavar: str | None = None, **settings: Any) -> Any:
-    """Return an option. Its help states the default unless that is obvious. names: separated by spaces"""
-    return typer.Option(*names.split(), help=" ".join(help.split()), metavar=metavar, show_default=False, **settings)
-
-
-def argument(metavar: str, help: str, **settings: Any) -> Any:
-    """Return an argument. Its help states the default unless that is obvious."""
-    return typer.Argument(metavar=metavar, help=" ".join(help.split()), show_default=False, **settings)
 
 
 def _gpus(value: str) -> str:

@@ -4,7 +4,8 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-from allranks.cli.options import FolderOption, argument, option
+from allranks.cli.options import FolderOption
+from allranks.cli.parameters import argument, option
 from allranks.errors import InputError, Problem
 from allranks.workspace import Workspace
 

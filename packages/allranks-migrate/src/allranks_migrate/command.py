@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allranks.cli.console import print_result
-from allranks.cli.options import FolderOption, JsonOption, option
+from allranks.cli.options import FolderOption, JsonOption
+from allranks.cli.parameters import option
 from allranks.errors import InputError, Problem
 from allranks.text import count
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from allranks.cli.options import argument, option
+from allranks.cli.parameters import argument, option
 
 
 def studio(

@@ -6,7 +6,8 @@ from typing import Annotated
 from allranks.azure import runs, watch
 from allranks.cli.completion import complete_steps
 from allranks.cli.console import console, errors
-from allranks.cli.options import FolderOption, RunArgument, argument, option
+from allranks.cli.options import FolderOption, RunArgument
+from allranks.cli.parameters import argument, option
 from allranks.errors import InputError, Problem, raise_any
 from allranks.history import locks, stored
 from allranks.history.nested import node_at, steps_of

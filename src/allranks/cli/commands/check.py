@@ -13,7 +13,8 @@ from allranks.checks import Findings
 from allranks.checks.component import check as check_specs
 from allranks.cli.commands.ci_reports import CheckedFiles, one_format, print_report
 from allranks.cli.console import console, errors, print_machine, print_warnings, to_json
-from allranks.cli.options import FolderOption, FormatOption, JsonOption, SetOption, StandInOption, argument, option
+from allranks.cli.options import FolderOption, FormatOption, JsonOption, SetOption, StandInOption
+from allranks.cli.parameters import argument, option
 from allranks.cli.values import settings_of, stand_ins_of
 from allranks.errors import InputError, Level, Problem, raise_any
 from allranks.history import registered

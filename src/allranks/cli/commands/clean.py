@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.text import Text
 
 from allranks.cli.console import console
-from allranks.cli.options import FolderOption, YesOption, confirm, option
+from allranks.cli.options import FolderOption, YesOption, confirm
+from allranks.cli.parameters import option
 from allranks.cli.values import seconds
 from allranks.cli.views import symbol
 from allranks.history import cleaning

@@ -20,7 +20,8 @@ from allranks.catalog.palette import groups, layout, palette
 from allranks.cli.completion import complete_components
 from allranks.cli.console import console, open_in_browser, print_result, to_json
 from allranks.cli.lazy_group import lazy_group
-from allranks.cli.options import JsonOption, LibraryOption, argument, chosen_components, option
+from allranks.cli.options import JsonOption, LibraryOption, chosen_components
+from allranks.cli.parameters import argument, option
 from allranks.errors import InputError, Problem
 from allranks.project.files import copy_components, new_component
 from allranks.sdk.paths import shown

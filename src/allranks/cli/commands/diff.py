@@ -9,7 +9,8 @@ from allranks.api.pipeline_sides import side_of_file
 from allranks.azure.watch import finder
 from allranks.cli.completion import complete_runs
 from allranks.cli.console import console, to_json
-from allranks.cli.options import FolderOption, JsonOption, argument
+from allranks.cli.options import FolderOption, JsonOption
+from allranks.cli.parameters import argument
 from allranks.cli.views.runs import print_comparison
 from allranks.workspace import Workspace
 

@@ -15,7 +15,8 @@ from rich.text import Text
 
 from allranks.cli.completion import complete_sizes
 from allranks.cli.console import console, to_json, warnings_text
-from allranks.cli.options import JsonOption, argument, option
+from allranks.cli.options import JsonOption
+from allranks.cli.parameters import argument, option
 from allranks.cli.views import print_whole, table_of
 from allranks.errors import InputError, Problem
 from allranks.hardware import nccl, shared_memory, traps

@@ -14,7 +14,8 @@ from allranks.checks.environment import check_files
 from allranks.cli.commands.ci_reports import CheckedFiles, one_format, print_report
 from allranks.cli.console import console, errors, print_warnings, to_json
 from allranks.cli.lazy_group import lazy_group
-from allranks.cli.options import FormatOption, JsonOption, argument, option
+from allranks.cli.options import FormatOption, JsonOption
+from allranks.cli.parameters import argument, option
 from allranks.cli.values import settings_of
 from allranks.cli.views import print_whole, table_of
 from allranks.errors import InputError, Problem, raise_any

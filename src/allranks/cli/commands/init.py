@@ -8,7 +8,8 @@ import typer
 
 from allranks.cli.agent_files import agent_files
 from allranks.cli.console import print_result
-from allranks.cli.options import JsonOption, option
+from allranks.cli.options import JsonOption
+from allranks.cli.parameters import option
 from allranks.errors import InputError, Problem
 from allranks.project.files import create, template
 from allranks.project.files import pipeline as of_library

@@ -6,16 +6,8 @@ from typing import Annotated
 from allranks.cli.completion import complete_sizes
 from allranks.cli.console import errors, print_result
 from allranks.cli.execute import execute_job
-from allranks.cli.options import (
-    DryRunOption,
-    FolderOption,
-    JsonOption,
-    RunOptions,
-    SampleOption,
-    StreamedRankOption,
-    argument,
-    option,
-)
+from allranks.cli.options import DryRunOption, FolderOption, JsonOption, RunOptions, SampleOption, StreamedRankOption
+from allranks.cli.parameters import argument, option
 from allranks.cli.values import settings_of, streamed
 from allranks.cli.views.plan import print_dry_run
 from allranks.history import registered

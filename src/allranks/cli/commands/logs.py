@@ -11,7 +11,8 @@ from typing import Annotated, Any
 from allranks import engine_log
 from allranks.azure.watch import finder
 from allranks.cli.console import console, to_json
-from allranks.cli.options import FolderOption, JsonOption, RunArgument, StepArgument, YesOption, confirm, option
+from allranks.cli.options import FolderOption, JsonOption, RunArgument, StepArgument, YesOption, confirm
+from allranks.cli.parameters import option
 from allranks.cli.views.live_logs import engine_entries, print_engine_entries
 from allranks.errors import InputError, Problem
 from allranks.history import secret_values, stored

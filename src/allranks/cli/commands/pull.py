@@ -6,7 +6,8 @@ from typing import Annotated
 from allranks.azure import pull as pulling
 from allranks.azure.workspace import sign_in
 from allranks.cli.console import print_result
-from allranks.cli.options import AzureOptions, JsonOption, argument, option
+from allranks.cli.options import AzureOptions, JsonOption
+from allranks.cli.parameters import argument, option
 from allranks.errors import InputError, Problem
 
 

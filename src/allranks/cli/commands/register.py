@@ -21,8 +21,8 @@ from allranks.cli.options import (
     JsonOption,
     LibraryOption,
     chosen_components,
-    option,
 )
+from allranks.cli.parameters import option
 from allranks.cli.views.uploads import amount, left_out_json, print_files
 from allranks.errors import InputError, Problem
 from allranks.sdk.session import session

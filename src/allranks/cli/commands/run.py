@@ -25,9 +25,8 @@ from allranks.cli.options import (
     SetOption,
     StandInOption,
     StreamedRankOption,
-    argument,
-    option,
 )
+from allranks.cli.parameters import argument, option
 from allranks.cli.values import layout_settings, settings_of, stand_ins_of, streamed
 from allranks.cli.views.plan import print_dry_run
 from allranks.history import registered

@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from allranks.cli.console import console, open_in_browser, print_result, print_warnings, to_json
-from allranks.cli.options import FolderOption, JsonOption, option
+from allranks.cli.options import FolderOption, JsonOption
+from allranks.cli.parameters import option
 from allranks.cli.values import moment
 from allranks.cli.views.run_list import print_runs
 from allranks.errors import Problem

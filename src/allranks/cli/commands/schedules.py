@@ -26,9 +26,8 @@ from allranks.cli.options import (
     JsonOption,
     MachineOptions,
     SchedulesArgument,
-    argument,
-    option,
 )
+from allranks.cli.parameters import argument, option
 from allranks.cli.views import schedules as schedule_view
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.history.records import Status

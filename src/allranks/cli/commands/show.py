@@ -8,7 +8,8 @@ from allranks import differences
 from allranks.azure.watch import finder
 from allranks.cli.completion import complete_steps
 from allranks.cli.console import console, open_in_browser, print_result, to_json
-from allranks.cli.options import FolderOption, JsonOption, RunArgument, StepArgument, option
+from allranks.cli.options import FolderOption, JsonOption, RunArgument, StepArgument
+from allranks.cli.parameters import option
 from allranks.cli.views.runs import print_reuse, print_run
 from allranks.errors import InputError, Problem
 from allranks.history import stored

@@ -21,7 +21,8 @@ from allranks.checks import Findings
 from allranks.checks.plan import findings
 from allranks.cli.completion import complete_sizes
 from allranks.cli.console import console, errors, print_warnings, to_json
-from allranks.cli.options import AzureOptions, ComputeOption, FileArgument, FolderOption, JsonOption, SetOption, option
+from allranks.cli.options import AzureOptions, ComputeOption, FileArgument, FolderOption, JsonOption, SetOption
+from allranks.cli.parameters import option
 from allranks.cli.values import settings_of
 from allranks.cli.views.progress import view_of
 from allranks.cli.views.uploads import print_uploads

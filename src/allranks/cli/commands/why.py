@@ -11,7 +11,8 @@ from rich.text import Text
 from allranks.azure.watch import finder
 from allranks.cli.completion import complete_runs, silent
 from allranks.cli.console import console, errors, plain, print_result, to_json, with_links
-from allranks.cli.options import FolderOption, JsonOption, StepArgument, option
+from allranks.cli.options import FolderOption, JsonOption, StepArgument
+from allranks.cli.parameters import option
 from allranks.cli.views.summary import explained
 from allranks.errors import InputError, Problem, Rule, did_you_mean
 from allranks.history.nested import records_at

@@ -4,16 +4,8 @@ from typing import Annotated
 
 from allranks.cli.console import print_warnings
 from allranks.cli.execute import Installations, execute
-from allranks.cli.options import (
-    EnvironmentOption,
-    FileArgument,
-    FolderOption,
-    GpusOption,
-    InstancesOption,
-    SetOption,
-    argument,
-    option,
-)
+from allranks.cli.options import EnvironmentOption, FileArgument, FolderOption, GpusOption, InstancesOption, SetOption
+from allranks.cli.parameters import argument, option
 from allranks.cli.values import settings_of
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord

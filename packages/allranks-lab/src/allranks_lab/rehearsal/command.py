@@ -18,8 +18,8 @@ from allranks.cli.options import (
     SampleOption,
     SetOption,
     StandInOption,
-    option,
 )
+from allranks.cli.parameters import option
 from allranks.cli.values import layout_settings, settings_of, stand_ins_of
 
 if TYPE_CHECKING:

@@ -14,15 +14,8 @@ from allranks.azure.workspace import WorkspaceOptions
 from allranks.catalog import shipped_folder
 from allranks.cli.commands.submit import changes_of, submit_job, watch_run
 from allranks.cli.console import console, errors
-from allranks.cli.options import (
-    AzureOptions,
-    FolderOption,
-    InstancesOption,
-    JsonOption,
-    SetOption,
-    confirm,
-    option,
-)
+from allranks.cli.options import AzureOptions, FolderOption, InstancesOption, JsonOption, SetOption, confirm
+from allranks.cli.parameters import option
 from allranks.cli.values import settings_of
 from allranks.errors import InputError, Problem
 from allranks.history.records import RunRecord
