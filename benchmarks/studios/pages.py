@@ -61,8 +61,13 @@ class Pages:
         name = "'first-contentful-paint'"
         return float(self.tab.evaluate(f"performance.getEntriesByName({name})[0].startTime")) / 1000
 
-    def kilobytes(self) -> float:
-        """Return what was transferred of the loaded page and its files, compressed, without data of the API."""
+    def kilobytes(self, shown: str) -> float:
+        """Load the first view without a cache, and return the size of what was transferred, compressed, without data of
+        the API."""
+        self.tab.call("Network.enable")
+        self.tab.call("Network.setCacheDisabled", cacheDisabled=True)
+        self.open("", shown)
+        self.tab.call("Network.setCacheDisabled", cacheDisabled=False)
         sizes = "['navigation', 'resource'].flatMap((each) => performance.getEntriesByType(each))"
         sizes += ".filter((each) => !each.name.includes('/api/')).map((each) => each.encodedBodySize)"
         return float(self.tab.evaluate(f"{sizes}.reduce((a, b) => a + b)")) / 1000

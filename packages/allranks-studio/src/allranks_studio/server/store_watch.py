@@ -14,8 +14,8 @@ from allranks.history.store import Store
 from allranks_studio.server.events import Event
 from allranks_studio.server.folders import Folder
 
-_SHARE = 30
-"""Minimum ratio of the time between two readings of the store to the CPU time of one: 3 % of a core at most."""
+_SHARE = 100
+"""Minimum ratio of the time between two readings of the store to the CPU time of one: 1 % of a core at most."""
 _PAUSE = 2.0
 """Seconds until a store that could not be read is read again."""
 
@@ -103,7 +103,7 @@ class StoreWatch:
         found = {run: status for run, status, _ in rows if status}
         if not is_whole:
             return self._statuses | found
-        self._next_scan = now + 2 * _SHARE * (time.thread_time() - begin)
+        self._next_scan = now + _SHARE * (time.thread_time() - begin)
         return found
 
     def _read_steps(
