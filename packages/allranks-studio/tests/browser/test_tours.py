@@ -46,7 +46,6 @@ def my_pipeline():
         metrics=evaluate.outputs.metrics,
         name="digits",
     )
-    return {}
 '''
 BY_HAND = """\
 from azure.ai.ml import PyTorchDistribution

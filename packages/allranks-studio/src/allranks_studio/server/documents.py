@@ -20,7 +20,7 @@ from azure.ai.ml.dsl import pipeline
 
 @pipeline(name="{name}", display_name="{title}")
 def {name}():
-    return {{}}
+    pass
 '''
 
 
