@@ -20,6 +20,7 @@ function ask(folder: string, run: string, delay: number): void {
   timer = window.setTimeout(() => {
     const runs = [...waiting].slice(-MOST);
     waiting.clear();
+    if (!runs.length) return; // all rows went out of sight
     for (const each of runs) asked.add(each);
     get<Sparklines>("/api/sparklines", { folder, runs: runs.join(",") }).then(
       (found) => known.set((before) => ({ ...before, ...found })),
