@@ -1,4 +1,4 @@
-"""Parameters of commands, whose help has one form."""
+"""Describe the options and arguments of commands."""
 
 from typing import Any
 

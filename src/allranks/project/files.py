@@ -61,7 +61,7 @@ def pipeline(name: str) -> dict[str, bytes]:
         fix = did_you_mean(name, names)
         raise InputError(Problem(f"--from {name}", "the library has no such pipeline", ", ".join(names), fix))
     content = (folder / f"{name}.py").read_bytes()
-    scripts = [each for each in folder.iterdir() if each.is_dir() and f'"{each.name}"'.encode() in content]
+    scripts = [each for each in sorted(folder.iterdir()) if each.is_dir() and f'"{each.name}"'.encode() in content]
     return {f"{PIPELINES}/{name}.py": content} | {
         f"{PIPELINES}/{each.name}/{path}": text for each in scripts for path, text in files_below(each).items()
     }

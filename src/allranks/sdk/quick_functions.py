@@ -15,7 +15,8 @@ def quick_functions() -> Iterator[None]:
 
     The SDK names steps after the variables of their function, for which it traces each Python call below the function
     (azure-ai-ml 1.35.2, `PersistentLocalsFunctionProfilerBuilder`). Here, the function's frame is found when it creates
-    its first step. For each step, the SDK also writes its component as YAML into a docstring (`to_component_func`).
+    its first step. For each step, the SDK also writes its component as YAML into a docstring (`to_component_func`),
+    which is left out here.
     """
     calls: list[_Call] = []
     builder_class = internals.PipelineComponentBuilder

@@ -114,8 +114,9 @@ def _duplicate(editor: Editor, edit: edits.DuplicateNode) -> None:
     pipeline, made = editor.made(edit.node)
     if node_at(editor.graph, edit.node).kind == "sweep":
         raise refused(f"step {edit.node}", "a sweep cannot be duplicated here", "", "copy its lines by hand")
-    for statement in ast.walk(pipeline.function):  # also in an `if`
-        if isinstance(statement, ast.stmt) and pipeline.set_by(statement) is made and statement not in made.statements:
+    statements = (each for each in ast.walk(pipeline.function) if isinstance(each, ast.stmt))  # also in an `if`
+    for statement in statements:
+        if pipeline.node_set_by(statement) is made and statement not in made.statements:
             raise in_use(made.variable, statement.lineno)
     source, copies = editor.source, []
     names = editor.names_in(pipeline, made.variable) if made.variable else []

@@ -77,7 +77,7 @@ class Pipeline:
 
     def _read(self, statement: ast.stmt) -> None:
         target, value = _sides(statement)
-        if made := self.set_by(statement):
+        if made := self.node_set_by(statement):
             made.settings.append(statement)
             if target is None and is_layout(value):
                 made.layouts.append(value)
@@ -107,7 +107,7 @@ class Pipeline:
                 self._aliases[target.id] = value
             self._add_locked(statement, None)
 
-    def set_by(self, statement: ast.stmt) -> Made | None:
+    def node_set_by(self, statement: ast.stmt) -> Made | None:
         """Return the node of which a statement sets something: ``train.compute = "gpu"``, ``layout(train, 2)``,
         ``train.set_limits()``."""
         target, value = _sides(statement)

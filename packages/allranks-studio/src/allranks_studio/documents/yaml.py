@@ -1,4 +1,4 @@
-"""Pipelines in YAML: each edit as patches of the text.
+"""Pipelines in YAML: the text after each edit.
 
 azure-ai-ml reads a nested pipeline only from a file of its own. Its steps are edited there.
 """
@@ -74,7 +74,7 @@ class _Editor:
                 self.follow(intended(self.graph, edit))
 
     def follow(self, graph: Graph) -> None:
-        """Write what is other in a graph, which has no new steps or inputs."""
+        """Write the differences of a graph that has no new steps or inputs."""
         steps = {node.name: node for node in graph.nodes}
         for node in self.graph.nodes:
             if node.name in steps and node != steps[node.name]:

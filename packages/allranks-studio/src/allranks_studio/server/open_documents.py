@@ -1,4 +1,4 @@
-"""The pipelines that are edited: their files are opened once, whatever number of pages shows them."""
+"""The pipelines that are edited: their files are opened once, however many pages show them."""
 
 import contextlib
 import threading
